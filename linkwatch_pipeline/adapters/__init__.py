@@ -1,0 +1,1 @@
+"""The outside world, one family a folder; families never import each other."""

@@ -1,0 +1,1 @@
+"""Where numbers for machines go."""

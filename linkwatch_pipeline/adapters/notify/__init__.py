@@ -1,0 +1,1 @@
+"""Ways to hand a mail to a provider."""

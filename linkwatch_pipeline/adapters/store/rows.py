@@ -1,0 +1,233 @@
+"""How each record becomes a row and back: a column per field, under the field's name.
+
+What SQLite holds as it is (text, whole numbers, None) needs no converter; the tables at the end name the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from linkwatch_pipeline.domain.hosts import HostRecord
+from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link, LinkState, Owner, Place
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
+from linkwatch_pipeline.domain.observations import Observation, RedirectHop
+from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
+from linkwatch_pipeline.domain.transitions import Transition
+from linkwatch_pipeline.ports import ExportedWeek
+
+Row = tuple[Any, ...]
+
+
+class _Record(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+R = TypeVar("R", bound=_Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """How one field's values are written and read. None is stored as NULL and never converted."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+class Table(Generic[R]):
+    """One table and the record that its rows hold.
+
+    Args:
+        key: the columns that identify a row.
+        converters: those of the fields that need one.
+    """
+
+    def __init__(self, name: str, record: type[R], *, key: tuple[str, ...], converters: Mapping[str, Converter]):
+        self.name = name
+        self.key = key
+        self.columns = tuple(field.name for field in fields(record))
+        self._record = record
+        self._converters = [(self.columns.index(column), converter) for column, converter in converters.items()]
+        self.select = f"SELECT {', '.join(self.columns)} FROM {name}"
+        self.insert = f"INSERT INTO {name} ({', '.join(self.columns)}) VALUES ({', '.join('?' * len(self.columns))})"
+        self.insert_if_absent = f"{self.insert} ON CONFLICT ({', '.join(key)}) DO NOTHING"
+        self.where_key = " AND ".join(f"{column} = ?" for column in key)
+
+    def encode(self, record: R) -> Row:
+        """The record's values in column order."""
+        values = [getattr(record, column) for column in self.columns]
+        for index, converter in self._converters:
+            if values[index] is not None:
+                values[index] = converter.write(values[index])
+        return tuple(values)
+
+    def decode(self, row: Sequence[Any]) -> R:
+        """The record of a row in column order."""
+        values = list(row)
+        for index, converter in self._converters:
+            if values[index] is not None:
+                values[index] = converter.read(values[index])
+        return self._record(**dict(zip(self.columns, values, strict=True)))
+
+    def key_of(self, record: R) -> Row:
+        """The values that identify the record's row."""
+        row = self.encode(record)
+        return tuple(row[self.columns.index(column)] for column in self.key)
+
+    def update(self, *columns: str) -> str:
+        """The statement that writes `columns` (all but the key if none is named) of the row with a key."""
+        assignments = ", ".join(f"{column} = ?" for column in columns or self._beside_key())
+        return f"UPDATE {self.name} SET {assignments} WHERE {self.where_key}"
+
+    def update_values(self, record: R, *columns: str) -> Row:
+        """The parameters of `update(*columns)`."""
+        row = dict(zip(self.columns, self.encode(record), strict=True))
+        return (*(row[column] for column in columns or self._beside_key()), *(row[column] for column in self.key))
+
+    def _beside_key(self) -> list[str]:
+        return [column for column in self.columns if column not in self.key]
+
+
+# sort_keys gives equal values equal text, which a compare-and-swap of whole rows leans on.
+_to_json = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+def _enum(kind: type[StrEnum]) -> Converter:
+    return Converter(write=str, read=kind)
+
+
+def _write_allocations(allocations: Mapping[AllocationSlot, Allocation]) -> str:
+    return _to_json(
+        {
+            slot.value: {
+                "run_id": held.run_id,
+                "sequence": held.sequence,
+                "host": held.host,
+                "config_version": held.config_version,
+            }
+            for slot, held in allocations.items()
+        }
+    )
+
+
+def _read_allocations(text: str) -> dict[AllocationSlot, Allocation]:
+    return {AllocationSlot(slot): Allocation(**held) for slot, held in json.loads(text).items()}
+
+
+def _write_counts(counts: RunCounts) -> str:
+    return _to_json({"expected": counts.expected, "by_end": dict(counts.by_end)})
+
+
+_TIME = Converter(write=format_utc, read=parse_utc)
+_FLAG = Converter(write=int, read=bool)
+_TEXTS = Converter(write=_to_json, read=lambda text: tuple(json.loads(text)))
+_COUNTERS = Converter(write=lambda counts: _to_json(dict(counts)), read=json.loads)
+_TOTALS = Converter(write=_write_counts, read=lambda text: RunCounts(**json.loads(text)))
+_ALLOCATIONS = Converter(write=_write_allocations, read=_read_allocations)
+_PLACES = Converter(
+    write=lambda places: _to_json([[place.file, place.line] for place in places]),
+    read=lambda text: tuple(Place(file=file, line=line) for file, line in json.loads(text)),
+)
+_REDIRECTS = Converter(
+    write=lambda hops: _to_json([[hop.url, hop.status] for hop in hops]),
+    read=lambda text: tuple(RedirectHop(url=url, status=status) for url, status in json.loads(text)),
+)
+_REASON = _enum(Reason)
+_STATE = _enum(LinkState)
+
+LINKS = Table(
+    "links",
+    Link,
+    key=("id",),
+    converters={
+        "active_since": _TIME,
+        "retired_at": _TIME,
+        "places": _PLACES,
+        "also_used_by": _TEXTS,
+        "state": _STATE,
+        "state_since": _TIME,
+        "allocations": _ALLOCATIONS,
+    },
+)
+OWNERS = Table("owners", Owner, key=("team",), converters={})
+RUNS = Table(
+    "runs",
+    Run,
+    key=("run_id",),
+    converters={
+        "intended_at": _TIME,
+        "started_at": _TIME,
+        "state": _enum(RunState),
+        "dispatched_at": _TIME,
+        "closed_at": _TIME,
+        "totals": _TOTALS,
+    },
+)
+JOBS = Table(
+    "jobs",
+    JobRecord,
+    key=("run_id", "link_id"),
+    converters={"status": _enum(JobStatus), "outcome": _enum(Outcome), "reason": _REASON},
+)
+CHAINS = Table(
+    "chains",
+    HostChain,
+    key=("run_id", "host"),
+    converters={
+        "head_ready_at": _TIME,
+        "counts": _COUNTERS,
+        "first_observed_at": _TIME,
+        "last_observed_at": _TIME,
+        "planned_sent_at": _TIME,
+    },
+)
+HOSTS = Table("hosts", HostRecord, key=("host",), converters={"lease_until": _TIME, "next_allowed_at": _TIME})
+OBSERVATIONS = Table(
+    "observations",
+    Observation,
+    key=("link_id", "sequence"),
+    converters={
+        "started_at": _TIME,
+        "observed_at": _TIME,
+        "outcome": _enum(Outcome),
+        "reason": _REASON,
+        "content_complete": _FLAG,
+        "marker_found": _FLAG,
+        "redirects": _REDIRECTS,
+        "tls_not_after": _TIME,
+        "page_hints": _TEXTS,
+    },
+)
+TRANSITIONS = Table(
+    "transitions",
+    Transition,
+    key=("link_id", "version"),
+    converters={"from_state": _STATE, "to_state": _STATE, "at": _TIME, "since": _TIME},
+)
+NOTICES = Table(
+    "notices",
+    Notice,
+    key=("transition_id",),
+    converters={
+        "also_used_by": _TEXTS,
+        "places": _PLACES,
+        "from_state": _STATE,
+        "to_state": _STATE,
+        "since": _TIME,
+        "observed_reason": _REASON,
+        "observed_at": _TIME,
+        "created_at": _TIME,
+        "release_at": _TIME,
+        "status": _enum(NoticeStatus),
+        "claim_until": _TIME,
+        "next_attempt_at": _TIME,
+        "sent_at": _TIME,
+    },
+)
+EXPORTED_WEEKS = Table("exported_weeks", ExportedWeek, key=("week",), converters={"week": _TIME, "exported_at": _TIME})

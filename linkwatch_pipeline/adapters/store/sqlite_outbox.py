@@ -1,0 +1,66 @@
+"""Notices in SQLite (`ports.OutboxStore`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from linkwatch_pipeline.adapters.store.rows import NOTICES
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
+
+# Word for word the condition of the index notices_unsettled, or SQLite would not use it.
+_UNSETTLED = "status NOT IN ('sent', 'delivered', 'bounced', 'complained', 'muted', 'discarded')"
+# How a notice's delivery stands; the rest is what its mail says, written once with the transition.
+_DELIVERY = (
+    "release_at",
+    "status",
+    "attempts",
+    "claimed_by",
+    "claim_until",
+    "recipient",
+    "provider_id",
+    "last_error",
+    "next_attempt_at",
+    "sent_at",
+)
+
+
+class SqliteOutbox:
+    """Notices and their claims."""
+
+    _database: Database
+
+    def notices(
+        self,
+        *,
+        link_id: str | None = None,
+        run_id: str | None = None,
+        unsettled_only: bool = False,
+    ) -> Iterator[Notice]:
+        # notices_by_link, notices_by_run, notices_unsettled or notices_by_age: all in this order.
+        filters = {"link_id = ?": link_id, "run_id = ?": run_id}
+        used = {condition: value for condition, value in filters.items() if value is not None}
+        conditions = [*used, _UNSETTLED] if unsettled_only else [*used]
+        order = ("created_at", "transition_id")
+        return self._database.stream(NOTICES, *conditions, values=tuple(used.values()), order=order)
+
+    def get_notice(self, transition_id: str) -> Notice | None:
+        return self._database.get(NOTICES, transition_id)
+
+    def claim_notice(self, transition_id: str, *, by: str, now: datetime) -> Notice | None:
+        with self._database.transaction() as write:
+            notice = write.get(NOTICES, transition_id)
+            if notice is None or not is_claimable(notice, now):
+                return None
+            mine = claimed(notice, by=by, now=now)
+            write.update(NOTICES, mine, *_DELIVERY)
+            return mine
+
+    def save_notice(self, notice: Notice, *, claimed_by: str) -> bool:
+        with self._database.transaction() as write:
+            stored = write.get(NOTICES, notice.transition_id)
+            if stored is None or stored.claimed_by != claimed_by:
+                return False
+            write.update(NOTICES, notice, *_DELIVERY)
+            return True

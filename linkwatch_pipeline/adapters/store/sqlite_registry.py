@@ -1,0 +1,52 @@
+"""Links and owners in SQLite (`ports.RegistryStore`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.domain.errors import StaleWrite
+from linkwatch_pipeline.domain.links import Link, Owner
+
+
+class SqliteRegistry:
+    """Links and owners."""
+
+    _database: Database
+
+    def save_link(self, link: Link, *, replaces: Link | None) -> None:
+        with self._database.transaction() as write:
+            if replaces is None:
+                if not write.insert_if_absent(LINKS, link):
+                    raise StaleWrite(f"link {link.id!r} exists already; read it and decide again.")
+                return
+            stored = write.get(LINKS, link.id)
+            if stored is None or LINKS.encode(stored) != LINKS.encode(replaces):
+                raise StaleWrite(f"link {link.id!r} changed since it was read; read it again and decide again.")
+            write.update(LINKS, link)
+
+    def get_link(self, link_id: str) -> Link | None:
+        return self._database.get(LINKS, link_id)
+
+    def links(self, *, owner: str | None = None) -> Iterator[Link]:
+        if owner is None:
+            return self._database.stream(LINKS, order=("id",))
+        # links_by_owner
+        return self._database.stream(LINKS, "owner = ?", values=(owner,), order=("id",))
+
+    def links_by_host(self, *, after_host: str | None = None) -> Iterator[Link]:
+        # links_by_host. U+10FFFF sorts after every id, so a stream can begin behind a host's last link.
+        after = () if after_host is None else (after_host, "\U0010ffff")
+        return self._database.stream(LINKS, order=("host", "id"), after=after)
+
+    def put_owner(self, owner: Owner) -> None:
+        with self._database.transaction() as write:
+            if not write.insert_if_absent(OWNERS, owner):
+                write.update(OWNERS, owner)
+
+    def get_owner(self, team: str) -> Owner | None:
+        return self._database.get(OWNERS, team)
+
+    def owners(self) -> Iterator[Owner]:
+        return self._database.stream(OWNERS, order=("team",))

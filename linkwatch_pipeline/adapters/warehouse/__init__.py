@@ -1,0 +1,1 @@
+"""The history by week, for reports."""

@@ -1,0 +1,326 @@
+"""Puts the parts together: a home and its settings become an `App`. The one room that knows everybody.
+
+Parts are opened when they are first asked for, and heavy libraries are imported then: importing this module is cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import ssl
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from types import TracebackType
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
+from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, PublicPolicy
+from linkwatch_pipeline.adapters.fetch.resolver import Resolver
+from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
+from linkwatch_pipeline.adapters.story_clock import StoryClock
+from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.hosts import Chance
+from linkwatch_pipeline.domain.runs import JobRecord, Run
+from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
+from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Store, Warehouse
+from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
+from linkwatch_pipeline.use_cases.visit import CheckParts
+from linkwatch_pipeline.use_cases.work import LocalOrder
+
+DEFAULT_HOME = ".linkwatch"
+DISTRIBUTION = "linkwatch-pipeline"
+_FIXTURE_CONTACT = "fixture"
+
+
+class SilentProgress:
+    """`ports.Progress` for when nobody watches."""
+
+    def job_ended(self, job: JobRecord, end: str) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """The wired parts of one home. Use it as a context manager, so that the store is closed.
+
+    `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
+    nothing, since all share this machine's. `progress` is told what happens in runs.
+    """
+
+    home: Home
+    settings: Settings
+    clock: Clock
+    chance: Chance
+    policy: Policy
+    resolver: Resolver | None = None
+    ssl_context: ssl.SSLContext | None = None
+    skew: timedelta = timedelta(0)
+    progress: Progress = field(default_factory=SilentProgress)
+
+    @property
+    def cooldown(self) -> timedelta:
+        return timedelta(seconds=self.settings.cooldown_seconds)
+
+    @property
+    def default_confirm(self) -> int:
+        return self.settings.confirm
+
+    @property
+    def user_agent(self) -> str:
+        """Who we are and where to complain."""
+        contact = self.settings.contact or _FIXTURE_CONTACT
+        return f"linkwatch/{version()} (+{contact})"
+
+    @cached_property
+    def store(self) -> Store:
+        return _open_store(self.home)
+
+    @cached_property
+    def notifier(self) -> Notifier:
+        from linkwatch_pipeline.adapters.notify.files import FileNotifier
+
+        return FileNotifier(self.home.mail)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
+
+        return LocalMetrics(self.home.metrics_file)
+
+    @cached_property
+    def warehouse(self) -> Warehouse:
+        from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+
+        return ParquetWarehouse(self.home.warehouse)
+
+    def make_queue(self, order: LocalOrder) -> Queue:
+        """A queue for the work of this process, asking `order` which message goes first."""
+        from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
+
+        return MemoryQueue(self.clock, order=order)
+
+    def make_fetcher(self) -> Fetcher:
+        """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""
+        from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher
+
+        self.require_contact()
+        return GuardedFetcher(
+            self.policy,
+            clock=self.clock,
+            user_agent=self.user_agent,
+            resolver=self.resolver,
+            ssl_context=self.ssl_context,
+            deadline=self.policy.deadline,
+        )
+
+    def require_contact(self) -> None:
+        """Raise ConfigurationError if a host of the public Internet would be visited without saying who to ask."""
+        if self.settings.contact or self.home.fixture is not None:
+            return
+        if any(self._may_visit(link.url) for link in self.store.links() if link.retired_at is None):
+            raise ConfigurationError(
+                f"no contact is set, and other people's hosts are not visited without one. Write where their operators "
+                f'can complain into {self.home.settings_file}, such as contact = "links@example.com".'
+            )
+
+    @asynccontextmanager
+    async def checking(self, *, worker: str) -> AsyncIterator[CheckParts]:
+        """What checks are made of, for the time of the block.
+
+        Args: worker: names this process in the leases it takes (`new_worker`).
+        """
+        from linkwatch_pipeline.adapters.writer_thread import WriterThread
+
+        with WriterThread() as blocking:
+            fetcher = self.make_fetcher()
+            try:
+                yield CheckParts(
+                    store=self.store,
+                    fetcher=fetcher,
+                    clock=self.clock,
+                    chance=self.chance,
+                    blocking=blocking,
+                    progress=self.progress,
+                    worker=worker,
+                    cooldown=self.cooldown,
+                    skew=self.skew,
+                    default_confirm=self.default_confirm,
+                )
+            finally:
+                await fetcher.aclose()
+
+    @contextmanager
+    def sole_runner(self) -> Iterator[str]:
+        """Be the one process that works on runs in this home; yields its worker name.
+
+        The hosts that a dead predecessor was visiting are free again at once. Raises AlreadyRunning.
+        """
+        from linkwatch_pipeline.adapters.run_lock import hold_run_lock
+
+        worker = new_worker("run")
+        with hold_run_lock(self.home.run_lock, worker=worker) as predecessor:
+            if predecessor is not None:
+                self.store.void_leases(token_prefix=predecessor, now=self.clock.now(), cooldown=self.cooldown)
+            yield worker
+
+    def in_week(self, week: datetime) -> App:
+        """The same home as it was in a week: a story home's clock shows that week; any other home is as it is.
+
+        The clock goes on from the latest moment that the store knows of the week, so a resumed week never runs backwards.
+        """
+        if self.home.fixture is None or not self.home.fixture.story:
+            return self
+        clock = StoryClock(SystemClock(), latest_moment(self.store, week))
+        then = replace(self, clock=clock)
+        then.__dict__["store"] = self.store  # one connection, closed by whoever opened it
+        return then
+
+    def observe(self, run: Run, hosts: Iterable[str] | None, *, worker: str) -> None:
+        """Check in this process until these hosts (all, if None) have nothing left in the run.
+
+        Args: worker: as `sole_runner` named this process.
+        """
+
+        async def work() -> None:
+            async with self.checking(worker=worker) as parts:
+                await observe_hosts(
+                    parts, run, hosts, concurrency=self.settings.concurrency, make_queue=self.make_queue
+                )
+
+        asyncio.run(work())
+
+    def deliver(self) -> DeliveryReport:
+        """One attempt for each notice that is due."""
+        return deliver_notices(
+            self.store,
+            self.notifier,
+            clock=self.clock,
+            sender=self.settings.mail_from,
+            claimant=new_worker("deliver"),
+        )
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if "store" in self.__dict__:
+            self.store.close()
+
+    def __enter__(self) -> App:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _may_visit(self, url: str) -> bool:
+        try:
+            self.policy.judge_url(parse_url(url))
+        except RefusedUrl:
+            return False
+        return True
+
+
+def build_app(
+    folder: Path,
+    *,
+    env: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    week: datetime | None = None,
+    clock: Clock | None = None,
+    chance: Chance | None = None,
+    policy: Policy | None = None,
+    resolver: Resolver | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    progress: Progress | None = None,
+) -> App:
+    """Open a home, making it on first use.
+
+    Args:
+        env: the environment; only `LINKWATCH_*` is looked at.
+        flags: settings from the command line, by name; None values are not given.
+        week: a Monday 09:00 UTC that a story home's clock begins at; other homes pay no attention to it.
+        clock, chance, policy, resolver, ssl_context: for tests; None takes the real ones.
+        progress: told what happens in runs; None tells nobody.
+    Raises: ConfigurationError, StoreError. Nothing is left of a home that could not be made.
+    """
+    home = find_home(folder)
+    settings = load_settings(home.settings_file, env=env, flags=flags, fixture=home.fixture is not None)
+    _make_missing_parts(home)
+    return App(
+        home=home,
+        settings=settings,
+        clock=_clock_of(home, clock if clock is not None else SystemClock(), week),
+        chance=chance if chance is not None else random.Random(),
+        policy=policy if policy is not None else _policy_of(home, settings),
+        resolver=resolver,
+        ssl_context=ssl_context,
+        progress=progress if progress is not None else SilentProgress(),
+    )
+
+
+def make_home(folder: Path, *, env: Mapping[str, str], fixture: FixtureMark | None = None) -> Home:
+    """Make a new home, a fixture home if `fixture` says what it may reach.
+
+    Raises: ConfigurationError if there is one already or the folder cannot be written, StoreError.
+    """
+    found = find_home(folder)
+    if found.exists:
+        raise ConfigurationError(f"{found.folder} is a linkwatch home already; name a new folder with --home.")
+    home = Home(folder=found.folder, fixture=fixture)
+    load_settings(home.settings_file, env=env, fixture=fixture is not None)
+    _make_missing_parts(home)
+    return home
+
+
+def build_app_from_environment() -> App:
+    """The home that LINKWATCH_HOME names, ./.linkwatch without it: for doors that get no arguments."""
+    return build_app(Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME), env=os.environ)
+
+
+def new_worker(kind: str) -> str:
+    """A name for this process that no other has or had."""
+    return f"{kind}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def version() -> str:
+    """The installed version, `unknown` when linkwatch is run without being installed."""
+    try:
+        return installed_version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _make_missing_parts(home: Home) -> None:
+    is_new = not home.exists
+    with complete_home(home, settings_text=settings_text()):
+        if is_new:  # a home whose database cannot be made is not left half-made
+            _open_store(home).close()
+
+
+def _open_store(home: Home) -> Store:
+    from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+
+    return SqliteStore.open(home.database)
+
+
+def _policy_of(home: Home, settings: Settings) -> Policy:
+    policy: Policy = FixturePolicy(home.fixture.pairs) if home.fixture is not None else PublicPolicy()
+    return AllowedHosts(policy, settings.allowed_hosts) if settings.allowed_hosts else policy
+
+
+def _clock_of(home: Home, clock: Clock, week: datetime | None) -> Clock:
+    tells_a_story = home.fixture is not None and home.fixture.story
+    return StoryClock(clock, week) if tells_a_story and week is not None else clock

@@ -1,0 +1,48 @@
+"""The registry of a week: its run, one job per link, a sequence each. Materialising it again adopts what exists."""
+
+import dagster as dg
+
+from linkwatch_pipeline.bootstrap import App
+from linkwatch_pipeline.defs.tables import table
+from linkwatch_pipeline.defs.weekly import weekly_partitions
+from linkwatch_pipeline.domain.runs import Run
+from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.start_week import was_missed
+
+
+@dg.asset(
+    partitions_def=weekly_partitions,
+    group_name="weekly",
+    kinds={"python"},
+    owners=["team:data-engineering"],
+    required_resource_keys={"app"},
+)
+def link_registry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Every link that is watched this week, frozen as jobs with their sequences: one row per link."""
+    app: App = context.resources.app.in_week(context.partition_time_window.start)
+    run = begin_week(app.store, context.partition_time_window.start, now=app.clock.now())
+    refuse_missed(run)
+    chains = list(app.store.chains(run.run_id))
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": run_counts(app.store, run).expected,
+            "run_id": run.run_id,
+            "state": run.state.value,
+            "hosts": len(chains),
+            "busiest_hosts": table(
+                {"host": "", "links": "jobs in this run"},
+                [(c.host, c.total) for c in sorted(chains, key=lambda c: (-c.total, c.host))[:20]],
+            ),
+        }
+    )
+
+
+def refuse_missed(run: Run) -> None:
+    """Fail the step for a week that nobody ran: it is recorded as missed, and cannot be observed now."""
+    if was_missed(run):
+        raise dg.Failure(
+            f"The week {run.run_id} was never run and is over: it is recorded as missed. "
+            "Links cannot be observed in the past; run the current week.",
+            allow_retries=False,
+        )

@@ -1,0 +1,30 @@
+"""Looking again at what was throttled: the sensor asks for the week once more when its retry run may begin."""
+
+import dagster as dg
+
+from linkwatch_pipeline.bootstrap import App
+from linkwatch_pipeline.defs.weekly import WEEKLY_TAGS, weekly_check
+from linkwatch_pipeline.domain.runs import is_retry
+from linkwatch_pipeline.domain.timestamps import week_key
+
+
+@dg.sensor(
+    job=weekly_check,
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    required_resource_keys={"app"},
+)
+def retry_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    """Asks for the weekly job again while one of the week's retry runs is open."""
+    app: App = context.resources.app
+    open_retries = [run for run in app.store.runs(open_only=True) if is_retry(run.run_id)]
+    if not open_retries:
+        return dg.SkipReason("0 retry runs are open")
+    # A run key is used up even by a failed run: the hour gives a retry run several chances.
+    hour = f"{app.clock.now():%Y%m%d%H}"
+    return dg.SensorResult(
+        run_requests=[
+            dg.RunRequest(run_key=f"{run.run_id}:{hour}", partition_key=week_key(run.intended_at), tags=WEEKLY_TAGS)
+            for run in open_retries
+        ]
+    )

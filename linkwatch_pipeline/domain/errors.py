@@ -1,0 +1,103 @@
+"""What can go wrong with linkwatch itself. A broken link is a value, never an exception.
+
+LinkwatchError
+├── InvalidInput            a value somebody gave is refused; names the field and the mend     (exit 2)
+├── ConfigurationError      settings, a home or an extra is not usable                         (exit 2)
+│   └── MissingExtra        an optional part is not installed
+├── ConflictingContent      an identity is reused with other content; nothing was written      (exit 2)
+├── NotFound                no link, owner or run of that name                                 (exit 2)
+├── AlreadyRunning          another process holds the home's run lock                          (exit 1)
+├── StoreError              the store cannot serve
+│   ├── StaleWrite          the item changed since it was read: reread and decide again
+│   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
+│   └── StoreUnusable       corrupt, or written by a newer linkwatch
+├── QueueError              the queue cannot serve
+└── DeliveryError           a mail was not accepted; `kind` says what is known
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class LinkwatchError(Exception):
+    """Base of everything that linkwatch raises on purpose."""
+
+
+class InvalidInput(LinkwatchError):
+    """A value somebody gave is refused.
+
+    Args:
+        field: the option, column or setting as the person knows it.
+        problem: what is wrong with the value.
+        mend: what to write instead.
+    """
+
+    def __init__(self, field: str, problem: str, mend: str) -> None:
+        super().__init__(f"{field}: {problem}. {mend}")
+        self.field = field
+        self.problem = problem
+        self.mend = mend
+
+
+class ConfigurationError(LinkwatchError):
+    """Settings, a home or the environment cannot be used as they are."""
+
+
+class MissingExtra(ConfigurationError):
+    """An optional part of linkwatch is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the extra '{extra}', which is not installed. "
+            f"Install it with: pip install 'linkwatch-pipeline[{extra}]'"
+        )
+        self.extra = extra
+
+
+class ConflictingContent(LinkwatchError):
+    """A job id, sequence, link id or address is reused with other content; nothing was written."""
+
+
+class NotFound(LinkwatchError):
+    """There is no link, owner, run or notice of that name."""
+
+
+class AlreadyRunning(LinkwatchError):
+    """Another process is running checks in this home."""
+
+
+class StoreError(LinkwatchError):
+    """The store cannot serve."""
+
+
+class StaleWrite(StoreError):
+    """The item changed since it was read: reread and decide again."""
+
+
+class StoreUnavailable(StoreError):
+    """Busy, full or unwritable: nothing was written, and the same call may work later."""
+
+
+class StoreUnusable(StoreError):
+    """Corrupt, or written by a newer linkwatch: a person has to look."""
+
+
+class QueueError(LinkwatchError):
+    """The queue cannot serve."""
+
+
+class DeliveryFailure(StrEnum):
+    """What is known about a mail that was not reported as accepted."""
+
+    NOT_ACCEPTED = "not_accepted"  # certainly not accepted: try later
+    PERMANENT = "permanent"  # refused for good: a person has to look
+    UNKNOWN = "unknown"  # may or may not have been accepted
+
+
+class DeliveryError(LinkwatchError):
+    """A mail was not reported as accepted."""
+
+    def __init__(self, message: str, kind: DeliveryFailure) -> None:
+        super().__init__(message)
+        self.kind = kind

@@ -1,0 +1,108 @@
+"""Which host to visit next when several are ready: the one with the most work left, a slot kept for a critical one.
+
+A host's work is the time its remaining jobs need one after the other, pauses included. A host whose work exceeds
+what the others would need side by side decides when the run ends, so it never waits for a slot.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+# Prior for a host that has not answered yet: SPEC 3's mean.
+ASSUMED_SERVICE = timedelta(seconds=2)
+_PRIOR_WEIGHT = 1.0
+# A host a little short of critical would become so while it waits for a slot: its slot is kept a little earlier.
+CRITICAL_FROM = 0.95
+
+
+@dataclass(slots=True)
+class _HostWork:
+    remaining: int
+    service_seconds: float = 0.0
+    visits: int = 0
+    active: int = 0
+
+    def mean_service(self) -> float:
+        prior = ASSUMED_SERVICE.total_seconds() * _PRIOR_WEIGHT
+        return (prior + self.service_seconds) / (_PRIOR_WEIGHT + self.visits)
+
+
+@dataclass(slots=True)
+class WorkBook:
+    """The remaining work of every host of the open runs, as one process sees it. An estimate: it never decides truth.
+
+    Args:
+        concurrency: how many visits may go on at once.
+        cooldown: the pause after each visit.
+    """
+
+    concurrency: int
+    cooldown: timedelta
+    _hosts: dict[str, _HostWork] = field(default_factory=dict)
+    _service_left: float = 0.0
+    # Hosts by work left, the most first; entries outlive changes and are recognised by their figure.
+    _heaviest: list[tuple[float, str]] = field(default_factory=list)
+
+    def expect(self, host: str, jobs: int) -> None:
+        """Add jobs that are still to be done on a host."""
+        work = self._of(host)
+        work.remaining += jobs
+        self._service_left += jobs * work.mean_service()
+        self._weigh(host)
+
+    def begin(self, host: str) -> None:
+        """A visit to the host starts."""
+        self._of(host).active += 1
+
+    def end(self, host: str, *, took: timedelta, jobs_done: int) -> None:
+        """A visit to the host ended; `jobs_done` is 0 when the job has to come back."""
+        work = self._of(host)
+        before = work.remaining * work.mean_service()
+        work.active -= 1
+        if jobs_done:
+            work.service_seconds += took.total_seconds()
+            work.visits += 1
+        work.remaining = max(work.remaining - jobs_done, 0)
+        self._service_left += work.remaining * work.mean_service() - before
+        if work.remaining == 0 and work.active == 0:
+            del self._hosts[host]
+        else:
+            self._weigh(host)
+
+    def work_left(self, host: str) -> float:
+        """Seconds that the host's remaining jobs need one after the other."""
+        work = self._hosts.get(host)
+        return work.remaining * (work.mean_service() + self.cooldown.total_seconds()) if work is not None else 0.0
+
+    def is_critical(self, host: str) -> bool:
+        """Whether this host alone needs as long as everything left would need side by side."""
+        return self.work_left(host) > self._critical_work()
+
+    def keeps_last_slot(self, busy: int) -> bool:
+        """Whether the only free slot has to wait for a critical host that is between two visits."""
+        if busy < self.concurrency - 1:
+            return False
+        critical = self._critical_hosts()
+        return any(self._hosts[host].active == 0 for host in critical)
+
+    def _critical_work(self) -> float:
+        return CRITICAL_FROM * self._service_left / self.concurrency
+
+    def _critical_hosts(self) -> list[str]:
+        """Few by definition: together they hold more than their number's share of all the work."""
+        found: dict[str, float] = {}
+        while self._heaviest and -self._heaviest[0][0] > self._critical_work():
+            negative, host = heapq.heappop(self._heaviest)
+            if host in self._hosts and -negative == self.work_left(host):
+                found[host] = negative
+        for host, negative in found.items():
+            heapq.heappush(self._heaviest, (negative, host))
+        return list(found)
+
+    def _weigh(self, host: str) -> None:
+        heapq.heappush(self._heaviest, (-self.work_left(host), host))
+
+    def _of(self, host: str) -> _HostWork:
+        return self._hosts.setdefault(host, _HostWork(remaining=0))

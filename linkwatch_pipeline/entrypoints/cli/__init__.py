@@ -1,0 +1,124 @@
+"""`linkwatch`: each command parses, calls one use case, prints. What a command needs is imported when it runs.
+
+Exit codes: 0 fine, 1 the thing looked at is not fine, 2 refused (usage, configuration, conflicting content, a store that
+cannot serve), 130 interrupted. Errors go to stderr as one sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+import click
+
+from linkwatch_pipeline.domain.errors import AlreadyRunning, LinkwatchError
+from linkwatch_pipeline.entrypoints.cli import check, deliver, fixture, inspect, links, owners, record
+from linkwatch_pipeline.entrypoints.cli import init as init_command
+from linkwatch_pipeline.entrypoints.cli.output import complain
+
+EXIT_NOT_FINE = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+DEFAULT_HOME = ".linkwatch"
+
+
+class _InOrder(click.Group):
+    """Lists its commands in the order in which one uses them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from linkwatch_pipeline.bootstrap import version
+
+        click.echo(f"linkwatch {version()}")
+        context.exit()
+
+
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--home",
+    metavar="DIR",
+    envvar="LINKWATCH_HOME",
+    show_envvar=True,
+    default=DEFAULT_HOME,
+    show_default=True,
+    help="The folder that holds everything; made on first use.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
+@click.pass_context
+def linkwatch(context: click.Context, home: str) -> None:
+    """Watch the links of a handbook, politely, and tell each owner once."""
+    if not home:
+        raise click.BadParameter("name a folder", param_hint="--home")
+    context.obj = home
+
+
+for _command in (
+    init_command.init,
+    owners.owner,
+    links.register,
+    links.update,
+    links.retire,
+    links.links,
+    check.check,
+    record.record,
+    inspect.inspect,
+    inspect.outbox,
+    deliver.deliver,
+    fixture.fixture,
+):
+    linkwatch.add_command(_command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command line (the process's own if None); the exit code."""
+    try:
+        code = _run(list(sys.argv[1:] if args is None else args))
+        sys.stdout.flush()
+    except LinkwatchError as error:
+        complain(str(error))
+        return EXIT_NOT_FINE if isinstance(error, AlreadyRunning) else EXIT_REFUSED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return EXIT_REFUSED
+    except click.ClickException as error:
+        complain(_usage_sentence(error))
+        return EXIT_REFUSED
+    except (KeyboardInterrupt, click.Abort):
+        complain("interrupted; the same command goes on where it stopped.")
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        _let_go_of_stdout()
+        if error.errno == errno.EPIPE:
+            return EXIT_BROKEN_PIPE
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+        return EXIT_REFUSED
+    return code
+
+
+def _run(args: list[str]) -> int:
+    # Not `click.Command.main`: it prints errors in its own words and turns a closed pipe into a plain failure.
+    try:
+        with linkwatch.make_context("linkwatch", args) as context:
+            code = linkwatch.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _usage_sentence(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return error.format_message() + (f" Try '{context.command_path} --help'." if context is not None else "")
+
+
+def _let_go_of_stdout() -> None:
+    """Whoever read our output is gone, or its disk is full: the interpreter must not try to flush it again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

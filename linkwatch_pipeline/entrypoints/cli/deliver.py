@@ -1,0 +1,37 @@
+"""`linkwatch deliver`: tell the owners."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.output import print_json, say
+from linkwatch_pipeline.entrypoints.cli.values import as_json
+
+
+@click.command()
+@as_json
+@click.pass_context
+def deliver(context: click.Context, as_json: bool) -> int:
+    """Send the notices that are due, as files in the home's mail folder."""
+    from linkwatch_pipeline.bootstrap import new_worker
+    from linkwatch_pipeline.use_cases.deliver import deliver_notices
+
+    with open_app(context) as app:
+        report = deliver_notices(
+            app.store,
+            app.notifier,
+            clock=app.clock,
+            sender=app.settings.mail_from,
+            claimant=new_worker("deliver"),
+        )
+    if as_json:
+        print_json({**asdict(report), "unsent": report.unsent})
+    else:
+        say(f"sent {report.sent}, to {app.home.mail}")
+        for end, count in asdict(report).items():
+            if end != "sent" and count:
+                say(f"{end.replace('_', ' ')}: {count}; see 'linkwatch outbox'")
+    return 1 if report.unsent else 0

@@ -1,0 +1,154 @@
+"""`linkwatch register`, `update`, `retire` and `links`: what is watched, for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.values import ADDRESS, CONFIRM, LINK_ID, MARKER, TEAM, URL, as_json
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.domain.links import Link
+    from linkwatch_pipeline.use_cases.register import Registered
+
+STATES = ("unknown", "reachable", "broken")
+
+
+@click.command()
+@click.argument("link_id", type=LINK_ID)
+@click.argument("url", type=URL)
+@click.option("--owner", type=TEAM, required=True, help="The team that is told.")
+@click.option("--notify", type=ADDRESS, help="The address of a new owner.")
+@click.option("--expect", "marker", type=MARKER, help="Text that the page must contain.")
+@click.option("--confirm", type=CONFIRM, help="Failing observations in a row that make it broken.")
+@click.pass_context
+def register(
+    context: click.Context,
+    link_id: str,
+    url: str,
+    owner: str,
+    notify: str | None,
+    marker: str | None,
+    confirm: int | None,
+) -> None:
+    """Watch a URL; nothing is fetched yet."""
+    from linkwatch_pipeline.use_cases.register import register_link
+
+    with open_app(context) as app:
+        done = register_link(
+            app.store,
+            link_id=link_id,
+            url=url,
+            owner=owner,
+            notify=notify,
+            marker=marker,
+            confirm=confirm,
+            now=app.clock.now(),
+        )
+    _tell(done)
+
+
+@click.command()
+@click.argument("link_id", type=LINK_ID)
+@click.argument("url", type=URL, required=False)
+@click.option("--url", "new_url", type=URL, help="The page's new address; its state is unknown again.")
+@click.option("--owner", type=TEAM, help="The team that is told.")
+@click.option("--notify", type=ADDRESS, help="The address of a new owner.")
+@click.option("--expect", "marker", type=MARKER, help="Text that the page must contain.")
+@click.option("--no-expect", is_flag=True, help="Expect no text any more.")
+@click.option("--confirm", type=CONFIRM, help="Failing observations in a row that make it broken.")
+@click.option("--no-confirm", is_flag=True, help="Confirm as the settings say for all links.")
+@click.pass_context
+def update(
+    context: click.Context,
+    link_id: str,
+    url: str | None,
+    new_url: str | None,
+    owner: str | None,
+    notify: str | None,
+    marker: str | None,
+    no_expect: bool,
+    confirm: int | None,
+    no_confirm: bool,
+) -> None:
+    """Change a link; what is not given stays."""
+    from linkwatch_pipeline.use_cases.register import KEEP, update_link
+
+    _refuse_both(context, url, new_url, "URL and --url")
+    _refuse_both(context, marker, no_expect, "--expect and --no-expect")
+    _refuse_both(context, confirm, no_confirm, "--confirm and --no-confirm")
+    url = url or new_url
+    if not any((url, owner, notify, marker, no_expect, confirm, no_confirm)):
+        raise click.UsageError("Say what to change.", context)
+    with open_app(context) as app:
+        done = update_link(
+            app.store,
+            link_id=link_id,
+            url=url,
+            owner=owner,
+            notify=notify,
+            marker=marker if marker is not None or no_expect else KEEP,
+            confirm=confirm if confirm is not None or no_confirm else KEEP,
+            now=app.clock.now(),
+        )
+    _tell(done)
+
+
+@click.command()
+@click.argument("link_id", type=LINK_ID)
+@click.pass_context
+def retire(context: click.Context, link_id: str) -> None:
+    """Stop watching a link; its history stays."""
+    from linkwatch_pipeline.use_cases.register import retire_link
+
+    with open_app(context) as app:
+        done = retire_link(app.store, link_id=link_id, now=app.clock.now())
+    _tell(done)
+
+
+@click.command()
+@click.option("--owner", type=TEAM, help="Only this team's.")
+@click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
+@as_json
+@click.pass_context
+def links(context: click.Context, owner: str | None, state: str | None, as_json: bool) -> None:
+    """List the links."""
+    from linkwatch_pipeline.domain.links import LinkState
+    from linkwatch_pipeline.entrypoints.cli.documents import link_document
+    from linkwatch_pipeline.use_cases.register import list_links
+
+    with open_app(context) as app:
+        found = list(list_links(app.store, owner=owner, state=LinkState(state) if state is not None else None))
+    if as_json:
+        print_json([link_document(link) for link in found])
+        return
+    print_links(found)
+
+
+def print_links(found: list[Link]) -> None:
+    """A table of links for people; a retired one says so."""
+    if not found:
+        say("no links")
+        return
+    print_table(
+        ("LINK", "STATE", "SINCE", "OWNER", "URL"),
+        ((link.id, _state(link), link.state_since, link.owner, link.url) for link in found),
+    )
+
+
+def _state(link: Link) -> str:
+    return f"{link.state.value} (retired)" if link.retired_at is not None else link.state.value
+
+
+def _tell(done: Registered) -> None:
+    owner = f", owner {done.link.owner}" if done.link.owner is not None else ""
+    unchanged = "; nothing changed" if done.change.value == "unchanged" else ""
+    say(f"{done.change.value}: {done.link.id} {done.link.url}{owner}{unchanged}")
+
+
+def _refuse_both(context: click.Context, one: object, other: object, names: str) -> None:
+    if one and other:
+        raise click.UsageError(f"{names} exclude each other.", context)

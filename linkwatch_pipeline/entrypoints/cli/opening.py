@@ -1,0 +1,41 @@
+"""How commands open their home."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwatch_pipeline.entrypoints.cli.output import note
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.adapters.home import Home
+    from linkwatch_pipeline.bootstrap import App
+
+
+def home_folder(context: click.Context) -> Path:
+    """The folder that `--home` names."""
+    return Path(context.find_root().obj)
+
+
+@contextmanager
+def open_app(
+    context: click.Context, *, flags: Mapping[str, object] | None = None, week: datetime | None = None
+) -> Iterator[App]:
+    """The wired parts of the home, closed afterwards. Args as in `bootstrap.build_app`."""
+    from linkwatch_pipeline.bootstrap import build_app
+
+    with build_app(home_folder(context), env=os.environ, flags=flags, week=week) as app:
+        announce(app.home)
+        yield app
+
+
+def announce(home: Home) -> None:
+    """Say on stderr that this is a fixture home, so that nobody takes what it shows for the real world."""
+    if home.fixture is not None:
+        note(f"fixture home: only {home.fixture} is reachable")

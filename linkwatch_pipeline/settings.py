@@ -1,0 +1,247 @@
+"""What a person may choose: `linkwatch.toml`, then `LINKWATCH_*` variables, then flags; the later one wins.
+
+Anything unknown or of the wrong kind is refused with its name, since a setting that is silently ignored is a trap.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.domain.hosts import COOLDOWN
+from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_address, check_confirm
+from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
+
+SETTINGS_FILE = "linkwatch.toml"
+ENV_PREFIX = "LINKWATCH_"
+HOME_VARIABLE = "LINKWATCH_HOME"
+PROFILES = ("local",)
+MAX_CONCURRENCY = 200
+MAX_BATCHES = 1000
+MAX_COOLDOWN_SECONDS = 900.0
+_SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All choices, checked. `allowed_hosts` empty means every host."""
+
+    contact: str = ""
+    confirm: int = 1
+    concurrency: int = 20
+    batches: int = 8
+    cooldown_seconds: float = _SHORTEST_COOLDOWN_SECONDS
+    mail_from: str = "linkwatch@localhost.invalid"
+    profile: str = "local"
+    allowed_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    """How one setting is read from a variable's text and checked; `check` raises ValueError saying what it must be."""
+
+    read: Callable[[str], object]
+    check: Callable[[Any], object]
+    about: str
+
+
+def load_settings(
+    file: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None, fixture: bool = False
+) -> Settings:
+    """Gather and check the settings of a home.
+
+    Args:
+        file: the home's `linkwatch.toml`; nothing is chosen there if it does not exist.
+        env: only names that begin with `LINKWATCH_` are looked at.
+        flags: by setting name; None means that the flag was not given.
+        fixture: whether the home is a fixture home, where the cooldown may be shorter.
+    Raises: ConfigurationError, naming the key and where it stands.
+    """
+    chosen: dict[str, Any] = {}
+    for source, key, value in (*_from_file(file), *_from_env(env), *_from_flags(flags or {})):
+        chosen[key] = _checked(source, key, value)
+    settings = Settings(**chosen)
+    if settings.cooldown_seconds < _SHORTEST_COOLDOWN_SECONDS and not fixture:
+        raise ConfigurationError(
+            f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
+            "of rest after each visit, except in a fixture home."
+        )
+    return settings
+
+
+def settings_text() -> str:
+    """A new `linkwatch.toml`: every key explained, its default behind a comment sign."""
+    parts = [
+        f"# Settings of this linkwatch home. A variable {ENV_PREFIX}<KEY> wins over this file, a flag over both.\n"
+        "# Each line shows the default; take the '# ' away to change it.\n"
+    ]
+    defaults = Settings()
+    for key in fields(Settings):
+        about = "\n".join(f"# {line}" for line in _KEYS[key.name].about.splitlines())
+        parts.append(f"{about}\n# {key.name} = {_as_toml(getattr(defaults, key.name))}\n")
+    return "\n".join(parts)
+
+
+def _from_file(file: Path) -> Iterator[tuple[str, str, object]]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise ConfigurationError(f"{file} cannot be read: {exc.strerror}.") from exc
+    except ValueError as exc:  # not TOML, or not UTF-8
+        raise ConfigurationError(f"{file} is not valid TOML: {exc}.") from exc
+    for key, value in content.items():
+        if key not in _KEYS:
+            _refuse_unknown(f"{file}: unknown setting {key!r}", key.lower())
+        yield f"{key} in {file}", key, value
+
+
+def _from_env(env: Mapping[str, str]) -> Iterator[tuple[str, str, object]]:
+    for name in sorted(env):
+        if not name.startswith(ENV_PREFIX) or name == HOME_VARIABLE:
+            continue
+        key = name.removeprefix(ENV_PREFIX).lower()
+        if name != _variable(key) or key not in _KEYS:
+            _refuse_unknown(f"the environment: unknown variable {name!r}", key, _variable)
+        try:
+            value = _KEYS[key].read(env[name])
+        except ValueError:
+            value = env[name]  # its check says what it must be
+        yield name, key, value
+
+
+def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+    for key, value in flags.items():
+        if value is not None:
+            yield f"--{key.replace('_', '-')}", key, value
+
+
+def _variable(key: str) -> str:
+    return ENV_PREFIX + key.upper()
+
+
+def _refuse_unknown(problem: str, key: str, spelled: Callable[[str], str] = str) -> NoReturn:
+    near = get_close_matches(key, _KEYS, n=3)
+    names = ", ".join(spelled(name) for name in near or _KEYS)
+    raise ConfigurationError(f"{problem}. " + (f"Did you mean {names}?" if near else f"There are {names}."))
+
+
+def _checked(source: str, key: str, value: object) -> object:
+    try:
+        return _KEYS[key].check(value)
+    except InvalidInput as exc:
+        raise ConfigurationError(f"{source}: {exc.problem}. {exc.mend}") from exc
+    except ValueError as exc:
+        raise ConfigurationError(f"{source} must be {exc}, not {value!r}.") from exc
+
+
+def _check_contact(value: object) -> str:
+    """Printable ASCII on one line: it goes into a header, between parentheses."""
+    if not isinstance(value, str) or not value.isascii() or not (value.isprintable() or value == ""):
+        raise ValueError("a URL or an e-mail address in plain ASCII")
+    if any(c in value for c in "()\\ ") or len(value) > 200:
+        raise ValueError("a URL or an e-mail address of at most 200 characters, without spaces or parentheses")
+    return value
+
+
+def _whole_number(lowest: int, highest: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+            raise ValueError(f"a whole number from {lowest} to {highest}")
+        return value
+
+    return check
+
+
+def _check_cooldown(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COOLDOWN_SECONDS:
+        raise ValueError(f"a number of seconds up to {MAX_COOLDOWN_SECONDS:g}")
+    return float(value)
+
+
+def _check_confirm(value: object) -> int:
+    if value is None or isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"a whole number from 1 to {MAX_CONFIRM}")
+    check_confirm(value)
+    return value
+
+
+def _check_mail_from(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("an e-mail address")
+    return check_address(value, "mail_from")
+
+
+def _check_profile(value: object) -> str:
+    if value == "aws":
+        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
+    if not isinstance(value, str) or value not in PROFILES:
+        raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_hosts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError('a list of host names, such as ["docs.example.com"]')
+    return tuple(_host_name(name) for name in value)
+
+
+def _host_name(name: str) -> str:
+    mend = InvalidInput("allowed_hosts", f"{name!r} is not a host name", "Give bare names, such as docs.example.com.")
+    if any(c in name for c in "/?#:"):
+        raise mend
+    try:
+        return host_key(f"https://{name}/")
+    except RefusedUrl:
+        raise mend from None
+
+
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_as_toml(item) for item in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+_KEYS: Mapping[str, _Key] = {
+    "contact": _Key(
+        read=str,
+        check=_check_contact,
+        about="Where a site's operator can complain: a URL or an e-mail address. It is part of the user agent, and\n"
+        "linkwatch visits no public host without it.",
+    ),
+    "confirm": _Key(
+        read=int,
+        check=_check_confirm,
+        about="How many failing observations in a row make a link broken, for links that do not say it themselves.",
+    ),
+    "concurrency": _Key(read=int, check=_whole_number(1, MAX_CONCURRENCY), about="How many hosts are visited at once."),
+    "batches": _Key(
+        read=int,
+        check=_whole_number(1, MAX_BATCHES),
+        about="Into how many steps a run's hosts are grouped in Dagster. It never changes the pace.",
+    ),
+    "cooldown_seconds": _Key(
+        read=float,
+        check=_check_cooldown,
+        about="How long a host rests after each visit: 1 s or more.",
+    ),
+    "mail_from": _Key(read=str, check=_check_mail_from, about="The sender of the mails."),
+    "profile": _Key(
+        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+    ),
+    "allowed_hosts": _Key(
+        read=_split_names,
+        check=_check_hosts,
+        about="Visit only these hosts and their subdomains; empty means all. Begin with domains you control.",
+    ),
+}

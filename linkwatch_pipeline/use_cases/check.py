@@ -1,0 +1,221 @@
+"""Check one job from the queue: admit, fetch, release, record, send the next, acknowledge (ARCHITECTURE 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+
+from linkwatch_pipeline.domain.errors import ConflictingContent
+from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred, marker_in_body
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
+from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.observations import Observation, body_hash
+from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.recording import Recorded, RecordKind
+from linkwatch_pipeline.domain.runs import (
+    DEATHS_UNTIL_ABANDONED,
+    DEFERRALS_UNTIL_UNCERTAIN,
+    SEND_NEXT_AGAIN_AFTER,
+    THROTTLED_IN_A_ROW,
+    CheckJob,
+    HostChain,
+    JobRecord,
+    JobStatus,
+)
+from linkwatch_pipeline.use_cases.dispatch import SendHead, due_head
+from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
+
+logger = logging.getLogger(__name__)
+
+
+async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> None:
+    """Do what the message asks for, if it is still to be done. When this returns, the message may be acknowledged."""
+    store = parts.store
+    job = await parts.blocking(lambda: store.get_job(message.run_id, message.link_id))
+    if job is None:
+        logger.warning("message of an unknown job", extra={"action": "drop", "job_id": message.job_id})
+        return
+    if job.status.is_terminal:
+        await _mend_chain(parts, job, send)
+        return
+    run = await parts.blocking(lambda: store.get_run(job.run_id))
+    if run is None or run.state.is_over:
+        return
+    link = await parts.blocking(lambda: store.get_link(job.link_id))
+    if link is None or link.retired_at is not None or link.config_version != job.config_version:
+        retired = link is None or link.retired_at is not None
+        reason = Reason.RETIRED if retired else Reason.CONFIG_CHANGED
+        await end_job(parts, job, JobStatus.CANCELLED, reason, send)
+        return
+    if job.deaths >= DEATHS_UNTIL_ABANDONED:
+        await end_job(parts, job, JobStatus.ABANDONED, Reason.POISON, send)
+        return
+    if await _host_gave_up_on_us(parts, job):
+        await expire_chain(parts, job, Reason.HOST_THROTTLED)
+        return
+    await _visit(parts, job, link, send)
+
+
+async def _host_gave_up_on_us(parts: CheckParts, job: JobRecord) -> bool:
+    chain = await parts.blocking(lambda: parts.store.get_chain(job.run_id, job.host))
+    return chain is not None and chain.head == job.link_id and chain.streak >= THROTTLED_IN_A_ROW
+
+
+async def _visit(parts: CheckParts, job: JobRecord, link: Link, send: SendHead) -> None:
+    visit = Visit(parts, job.job_id)
+    answer = await visit.ask(job.host)
+    if isinstance(answer, Deferred):
+        await _defer(parts, job, answer.until, send)
+        return
+    if answer.died_job_id == job.job_id and job.deaths + 1 >= DEATHS_UNTIL_ABANDONED:
+        await visit.leave(Departure(at=parts.clock.now(), answered=False))
+        await end_job(parts, job, JobStatus.ABANDONED, Reason.POISON, send)
+        return
+    try:
+        result = await fetch_within_life(parts, link.url, visit)
+    except HopDeferred as busy:
+        if job.deferrals < DEFERRALS_UNTIL_UNCERTAIN:
+            await parts.blocking(lambda: parts.store.count_deferral(job))
+            await _defer(parts, job, max(busy.until, visit.next_allowed_at or busy.until), send)
+            return
+        result = no_answer(link.url, Reason.REDIRECT_HOST_BUSY, parts.clock.now())
+    await _record(parts, job, observe(link, result, sequence=job.sequence, job_id=job.job_id, job=job), send)
+
+
+async def fetch_within_life(parts: CheckParts, url: str, visit: Visit) -> FetchResult:
+    """Fetch, but never longer than a worker lives. Raises HopDeferred when a redirect's host is busy."""
+    started_at = parts.clock.now()
+    try:
+        async with asyncio.timeout(WORKER_LIFE.total_seconds()):
+            return await parts.fetcher.fetch(url, visit)
+    except TimeoutError:
+        return no_answer(url, Reason.TIMEOUT, started_at, ended_at=parts.clock.now())
+
+
+def no_answer(url: str, reason: Reason, at: datetime, ended_at: datetime | None = None) -> FetchResult:
+    """The result of a look that brought nothing, for a reason of ours."""
+    return FetchResult(status=None, failure=reason, final_url=url, started_at=at, ended_at=ended_at or at)
+
+
+def observe(
+    link: Link, result: FetchResult, *, sequence: int, job_id: str, job: JobRecord | None = None
+) -> Observation:
+    """Judge what the fetch brought back. `job` is None for a check by hand."""
+    success = result.status is not None and 200 <= result.status <= 299
+    found = marker_in_body(link.marker, result.body, result.charset) if link.marker is not None and success else None
+    verdict = classify(
+        result.status,
+        marker_found=found,
+        content_complete=result.content_complete,
+        failure=result.failure,
+        challenged=result.challenged,
+    )
+    return Observation(
+        job_id=job_id,
+        run_id=job.run_id if job is not None else None,
+        link_id=link.id,
+        url=link.url,
+        sequence=sequence,
+        config_version=link.config_version,
+        rules_version=RULES_VERSION,
+        retry_of=job.retry_of if job is not None else None,
+        started_at=result.started_at,
+        observed_at=result.ended_at,
+        status=result.status,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        content_hash=body_hash(result.body) if result.status is not None else None,
+        content_complete=result.content_complete,
+        marker_found=found,
+        bytes_read=result.bytes_read,
+        latency_ms=result.network_ms,
+        content_type=result.content_type,
+        final_url=result.final_url,
+        redirects=result.redirects,
+        tls_not_after=result.tls_not_after,
+        page_hints=result.page_hints,
+    )
+
+
+async def _record(parts: CheckParts, job: JobRecord, observation: Observation, send: SendHead) -> None:
+    now = parts.clock.now()
+    try:
+        recorded = await parts.blocking(
+            lambda: parts.store.record(observation, default_confirm=parts.default_confirm, now=now)
+        )
+    except ConflictingContent:
+        # Another worker committed this job first, and its response differed: the first commit is the truth.
+        recorded = None
+    if recorded is None or recorded.kind in (RecordKind.DUPLICATE, RecordKind.JOB_ENDED):
+        await _mend_chain(parts, job, send)
+        return
+    _tell(parts, job, recorded, observation)
+    if recorded.chain is not None and recorded.chain.head == job.next:
+        await _send_next(parts, recorded.chain, send)
+
+
+def _tell(parts: CheckParts, job: JobRecord, recorded: Recorded, observation: Observation) -> None:
+    observed = recorded.kind in (RecordKind.APPLIED, RecordKind.HISTORY)
+    end = observation.outcome.value if observed else JobStatus.CANCELLED.value
+    parts.progress.job_ended(job, end)
+    logger.info(
+        "link checked",
+        extra={
+            "action": "check",
+            "run_id": job.run_id,
+            "job_id": job.job_id,
+            "link_id": job.link_id,
+            "duration_ms": observation.latency_ms,
+            "outcome": end,
+            "reason": observation.reason.value if observation.reason is not None else None,
+        },
+    )
+
+
+async def end_job(parts: CheckParts, job: JobRecord, status: JobStatus, reason: Reason, send: SendHead) -> None:
+    """End a pending job without an observation and send its successor; nothing if it is terminal already."""
+    chain = await parts.blocking(lambda: parts.store.end_job(job, status=status, reason=reason))
+    if chain is None:
+        return
+    parts.progress.job_ended(job, status.value)
+    if chain.head == job.next:
+        await _send_next(parts, chain, send)
+
+
+async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason) -> None:
+    """End every pending job of this job's host in its run as expired, one transaction each: resumable anywhere."""
+    pending = await parts.blocking(
+        lambda: [j for j in parts.store.jobs(job.run_id, host=job.host) if j.status is JobStatus.PENDING]
+    )
+    for other in pending:
+        end = partial(parts.store.end_job, other, status=JobStatus.EXPIRED, reason=reason)
+        if await parts.blocking(end) is not None:
+            parts.progress.job_ended(other, JobStatus.EXPIRED.value)
+
+
+async def _defer(parts: CheckParts, job: JobRecord, until: datetime, send: SendHead) -> None:
+    now = parts.clock.now()
+    if await parts.blocking(lambda: parts.store.defer_head(job, until=until, now=now)):
+        await send(job, min(max(until - now, timedelta(0)), LONGEST_DEFERRAL))
+
+
+async def _mend_chain(parts: CheckParts, job: JobRecord, send: SendHead) -> None:
+    """The job is terminal, yet its message came: mend what a crash between commit and send left behind."""
+    stepped = await parts.blocking(lambda: parts.store.step_chain(job))
+    if stepped is not None:
+        await _send_next(parts, stepped, send)
+        return
+    chain = await parts.blocking(lambda: parts.store.get_chain(job.run_id, job.host))
+    overdue = chain is not None and parts.clock.now() > chain.head_ready_at + SEND_NEXT_AGAIN_AFTER
+    if chain is not None and chain.head is not None and chain.head == job.next and overdue:
+        await _send_next(parts, chain, send)
+
+
+async def _send_next(parts: CheckParts, chain: HostChain, send: SendHead) -> None:
+    now = parts.clock.now()
+    due = await parts.blocking(lambda: due_head(parts.store, chain, now=now))
+    if due is not None:
+        await send(*due)

@@ -1,0 +1,135 @@
+"""Dispatch: every job of a run exists, in a chain per host, and every chain's head is on its way (ARCHITECTURE 2).
+
+Idempotent and resumable at every step; any number of dispatchers may work on one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
+from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
+from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunState
+from linkwatch_pipeline.ports import Store
+
+# How a job gets on its way: the job, and how long from now it becomes visible.
+SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """A link that belongs to the run, and the first job of a retry."""
+
+    link: Link
+    retry_of: str | None = None
+
+
+def dispatch_run(store: Store, run: Run, *, now: datetime) -> Run:
+    """Create what is missing of the run's jobs and chains; the run, open unless it is over."""
+    if run.state is not RunState.DISPATCHING:
+        return run
+    slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
+    dispatched = run.dispatched
+    for host, members in _members_by_host(store, run, slot):
+        dispatched += _dispatch_host(store, run, slot, host, list(members), now)
+        store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+    expected = sum(chain.total for chain in store.chains(run.run_id))
+    return store.finish_dispatch(run.run_id, expected=expected, at=now)
+
+
+def due_heads(store: Store, run_id: str, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+    """The head of every chain that has work left, with how long from now its host may be visited."""
+    for chain in store.chains(run_id):
+        due = due_head(store, chain, now=now)
+        if due is not None:
+            yield due
+
+
+def due_head(store: Store, chain: HostChain, *, now: datetime) -> tuple[JobRecord, timedelta] | None:
+    """One chain's head and how long from now its host may be visited; None if nothing is left of it."""
+    job = store.get_job(chain.run_id, chain.head) if chain.head is not None else None
+    if job is None:
+        return None
+    host = store.get_host(chain.host)
+    allowed_at = host.next_allowed_at if host is not None and host.next_allowed_at is not None else now
+    wait = max(chain.head_ready_at - now, allowed_at - now, timedelta(0))
+    return job, min(wait, LONGEST_DEFERRAL)
+
+
+def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[tuple[str, Iterable[_Member]]]:
+    members = _weekly_members(store, run, slot) if run.retry_of is None else _retry_members(store, run, run.retry_of)
+    return groupby(members, key=lambda member: member.link.host)
+
+
+def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[_Member]:
+    for link in store.links_by_host(after_host=run.cursor):
+        held = link.allocations.get(slot)
+        if held is not None and held.run_id == run.run_id:
+            # Allocated by an earlier attempt: it belongs to the run, whatever happened to it since.
+            if held.host == link.host:
+                yield _Member(link=link)
+        elif link.retired_at is None and link.active_since <= run.started_at:
+            yield _Member(link=link)
+
+
+def _retry_members(store: Store, run: Run, parent_id: str) -> Iterator[_Member]:
+    """Those of the parent's jobs that got no verdict from their host. The parent is over, so they are fixed."""
+    for job in store.jobs(parent_id):
+        if run.cursor is not None and job.host <= run.cursor:
+            continue
+        link = store.get_link(job.link_id) if needs_retry(job) else None
+        if link is not None and link.host == job.host and link.config_version == job.config_version:
+            yield _Member(link=link, retry_of=job.retry_of or job.job_id)
+
+
+def needs_retry(job: JobRecord) -> bool:
+    """Whether a terminal job is to be looked at again in a retry run."""
+    return job.outcome is Outcome.THROTTLED or job.status is JobStatus.EXPIRED
+
+
+def _dispatch_host(
+    store: Store, run: Run, slot: AllocationSlot, host: str, members: list[_Member], now: datetime
+) -> int:
+    """Make the host's chain if it is not there; how many jobs it has."""
+    existing = store.get_chain(run.run_id, host)
+    if existing is not None:
+        return existing.total
+    allocations = store.allocate([member.link for member in members], slot, run.run_id)
+    rows = {job.link_id: job for job in store.jobs(run.run_id, host=host)}
+    missing = {
+        member.link.id: (member, allocation)
+        for member, allocation in zip(members, allocations, strict=True)
+        if allocation is not None and member.link.id not in rows
+    }
+    order = sorted([*rows, *missing])
+    if not order:
+        return 0
+    # Last first: whatever a crash leaves, the `next` of every job that exists names a job that exists.
+    store.put_jobs(
+        [
+            _job(run, host, *missing[link_id], following=order[i + 1] if i + 1 < len(order) else None)
+            for i, link_id in reversed(list(enumerate(order)))
+            if link_id in missing
+        ]
+    )
+    total = len(order)
+    store.put_chain(
+        HostChain(run_id=run.run_id, host=host, head=order[0], head_ready_at=now, remaining=total, total=total)
+    )
+    return total
+
+
+def _job(run: Run, host: str, member: _Member, allocation: Allocation, following: str | None) -> JobRecord:
+    return JobRecord(
+        run_id=run.run_id,
+        link_id=member.link.id,
+        host=host,
+        sequence=allocation.sequence,
+        config_version=allocation.config_version,
+        next=following,
+        retry_of=member.retry_of,
+    )

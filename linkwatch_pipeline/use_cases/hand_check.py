@@ -1,0 +1,104 @@
+"""One observation now, by hand: admitted, fetched and recorded like any other, but counted by no run (ARCHITECTURE 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwatch_pipeline.domain.errors import ConflictingContent, LinkwatchError, NotFound
+from linkwatch_pipeline.domain.fetching import HopDeferred
+from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence
+from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.recording import RecordKind
+from linkwatch_pipeline.domain.runs import JobStatus, hand_job_id
+from linkwatch_pipeline.domain.timestamps import format_seconds
+from linkwatch_pipeline.domain.transitions import Transition
+from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.check import fetch_within_life, no_answer, observe
+from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
+
+
+class HostBusy(LinkwatchError):
+    """The host may not be visited now; nothing was fetched and nothing written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandCheck:
+    """What a check by hand saw, or had seen before (`kind` duplicate: no request was made)."""
+
+    kind: RecordKind
+    observation: Observation
+    link: Link
+    transition: Transition | None = None
+
+
+async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None) -> HandCheck:
+    """Check one link now.
+
+    Args: sequence: the one to record under; None takes the link's next one.
+    Raises: NotFound, ConflictingContent (retired link, sequence held by another job), HostBusy.
+    """
+    check_link_id(link_id)
+    link = await parts.blocking(lambda: _watched_link(parts.store, link_id))
+    if sequence is not None:
+        check_sequence(sequence)
+        committed = await parts.blocking(lambda: committed_by_hand(parts.store, link, sequence))
+        if committed is not None:
+            return HandCheck(kind=RecordKind.DUPLICATE, observation=committed, link=link)
+        await parts.blocking(lambda: refuse_promised_sequence(parts.store, link, sequence))
+    number = link.highest_sequence + 1 if sequence is None else sequence
+    job_id = hand_job_id(number, link.id)
+    visit = Visit(parts, job_id)
+    try:
+        await visit.enter(link.host)
+    except HopDeferred as busy:
+        raise HostBusy(
+            f"host {busy.host} may not be visited before {format_seconds(busy.until)}: somebody is visiting it, or it "
+            "asked for a pause. Nothing was fetched; try again then."
+        ) from None
+    try:
+        result = await fetch_within_life(parts, link.url, visit)
+    except HopDeferred:
+        result = no_answer(link.url, Reason.REDIRECT_HOST_BUSY, parts.clock.now())
+    observation = observe(link, result, sequence=number, job_id=job_id)
+    now = parts.clock.now()
+    recorded = await parts.blocking(
+        lambda: parts.store.record(observation, default_confirm=parts.default_confirm, now=now)
+    )
+    return HandCheck(kind=recorded.kind, observation=observation, link=recorded.link, transition=recorded.transition)
+
+
+def committed_by_hand(store: Store, link: Link, sequence: int) -> Observation | None:
+    """What was committed before under this link and sequence by hand, if anything."""
+    for observation in store.observations(link_id=link.id):
+        if observation.sequence == sequence:
+            if observation.job_id != hand_job_id(sequence, link.id):
+                raise ConflictingContent(
+                    f"sequence {sequence} of link {link.id!r} is already held by job {observation.job_id!r}; "
+                    "use a sequence that is not taken."
+                )
+            if observation.url != link.url:
+                raise ConflictingContent(
+                    f"job {observation.job_id!r} was committed for another URL ({observation.url}); use a new sequence."
+                )
+            return observation
+    return None
+
+
+def refuse_promised_sequence(store: Store, link: Link, sequence: int) -> None:
+    """Raise ConflictingContent if a pending job of a run holds this sequence."""
+    for allocation in link.allocations.values():
+        job = store.get_job(allocation.run_id, link.id) if allocation.sequence == sequence else None
+        if job is not None and job.status is JobStatus.PENDING:
+            raise ConflictingContent(
+                f"sequence {sequence} of link {link.id!r} is promised to job {job.job_id!r}; use a higher one."
+            )
+
+
+def _watched_link(store: Store, link_id: str) -> Link:
+    link = store.get_link(link_id)
+    if link is None:
+        raise NotFound(f"there is no link {link_id!r}; 'linkwatch links' lists them.")
+    if link.retired_at is not None:
+        raise ConflictingContent(f"link {link_id!r} is retired; register it again to watch it.")
+    return link

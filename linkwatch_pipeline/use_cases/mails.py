@@ -1,0 +1,173 @@
+"""What a notice says to a person (SPEC 10), in words that stay within what one observation proves (SPEC 1).
+
+Whatever comes from outside (URL, file names, team names) is shown inert: escaped in HTML, and its invisible characters
+spelled out, so that it can neither add lines to the mail nor turn its text around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from html import escape
+from string import Template
+
+from linkwatch_pipeline.domain.links import LinkState, Place
+from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.domain.timestamps import format_seconds
+from linkwatch_pipeline.domain.transitions import escaped_id
+from linkwatch_pipeline.ports import Mail
+
+MAIL_DOMAIN = "linkwatch.invalid"  # of message ids; reserved by RFC 2606, so that nobody else's mails have them
+MOST_PLACES_SHOWN = 20
+_PHRASES = {404: "404 Not Found", 410: "410 Gone", 200: "200 OK"}
+
+_BROKEN = (
+    "When linkwatch asked for this page, the answer was $answer. That is what was seen at that moment; it does not "
+    "prove that the page is gone for good. Links are usually looked at once a week, so it may have begun days earlier."
+)
+_RECOVERED = (
+    "When linkwatch asked for this page, the answer was $answer: the page can be reached again. That does not prove "
+    "that it still says what the handbook means; please have a look."
+)
+_REPEATED = (
+    "You may have this mail already: an earlier attempt to send it ended without an answer from the mail provider."
+)
+_FOOTER = (
+    "You get this mail because your team owns the link or uses its URL. "
+    "linkwatch writes once when a link breaks and once when it can be reached again."
+)
+
+_HTML = Template(
+    """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+</head>
+<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em; margin: 0 auto; padding: 1em;">
+<h1 style="font-size: 1.3em;">$title</h1>
+<p>$summary</p>
+<dl style="overflow-wrap: anywhere;">
+$rows
+</dl>
+<p style="font-size: 0.85em;">$footer</p>
+</body>
+</html>
+"""
+)
+
+
+def compose(
+    notice: Notice,
+    recipient: str,
+    copies: Sequence[str] = (),
+    *,
+    sender: str,
+    now: datetime,
+    repeated: bool = False,
+) -> Mail:
+    """The mail that tells one notice.
+
+    Args:
+        recipient, copies: addresses of the owner and of other teams that use the same URL.
+        now: the date of the mail (UTC).
+        repeated: an earlier attempt may already have reached the mailbox; the mail says so.
+    """
+    title = f"{_headline(notice)}: {notice.link_id}"
+    summary = _summary(notice) + (f" {_REPEATED}" if repeated else "")
+    facts = _facts(notice)
+    return Mail(
+        transition_id=notice.transition_id,
+        sender=sender,
+        recipient=recipient,
+        copies=tuple(copies),
+        subject=f"[linkwatch] {title}",
+        text=_text(title, summary, facts),
+        html=_html(notice.url, title, summary, facts),
+        message_id=f"<{escaped_id(notice.transition_id)}@{MAIL_DOMAIN}>",
+        date=now,
+        references=(f"<{escaped_id(notice.link_id)}.thread@{MAIL_DOMAIN}>",),
+    )
+
+
+def _headline(notice: Notice) -> str:
+    return "Broken" if notice.to_state is LinkState.BROKEN else "Reachable again"
+
+
+def _summary(notice: Notice) -> str:
+    wording = _BROKEN if notice.to_state is LinkState.BROKEN else _RECOVERED
+    return Template(wording).substitute(answer=_answer(notice))
+
+
+def _answer(notice: Notice) -> str:
+    """The observed status, or the reason why there was none."""
+    if notice.observed_status is not None:
+        return _PHRASES.get(notice.observed_status, str(notice.observed_status))
+    return f"none ({notice.observed_reason or 'no reason recorded'})"
+
+
+def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
+    """Label and lines of each field, in the order of reading."""
+    facts = [
+        ("Link", [notice.link_id]),
+        ("URL", [_visible(notice.url)]),
+        ("In the handbook", _places(notice.places)),
+        ("Owner", [_visible(notice.owner) if notice.owner else "nobody"]),
+        ("State before", [notice.from_state.value]),
+        ("State now", [notice.to_state.value]),
+        ("Answer", [_answer(notice)]),
+        ("Checked at", [_moment(notice.observed_at)]),
+        ("Transition", [notice.transition_id]),
+    ]
+    if notice.from_state is LinkState.BROKEN and notice.since is not None:
+        length = _duration(notice.observed_at - notice.since)
+        facts.insert(-2, ("Broken since", [f"{_moment(notice.since)} ({length}, as far as was seen)"]))
+    return facts
+
+
+def _places(places: Sequence[Place]) -> list[str]:
+    shown = [f"{_visible(place.file)}, line {place.line}" for place in places[:MOST_PLACES_SHOWN]]
+    if len(places) > MOST_PLACES_SHOWN:
+        shown.append(f"and {len(places) - MOST_PLACES_SHOWN} more")
+    return shown or ["no place recorded"]
+
+
+def _text(title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
+    width = max(len(label) for label, _ in facts) + 2
+    rows = [f"{label + ':':<{width}}" + f"\n{'':{width}}".join(lines) for label, lines in facts]
+    return "\n".join([title, "", summary, "", *rows, "", "-- ", _FOOTER, ""])
+
+
+def _html(url: str, title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
+    rows = []
+    for label, lines in facts:
+        value = _anchor(url) if label == "URL" else "<br>".join(escape(line) for line in lines)
+        rows.append(f'<dt>{label}</dt>\n<dd style="margin: 0 0 0.6em 0;">{value}</dd>')
+    return _HTML.substitute(title=escape(title), summary=escape(summary), rows="\n".join(rows), footer=escape(_FOOTER))
+
+
+def _anchor(url: str) -> str:
+    """The URL as text, and as a link where it can be nothing but a page."""
+    shown = escape(_visible(url))
+    if not url.startswith(("http://", "https://")) or not url.isprintable():
+        return shown
+    return f'<a href="{escape(url)}" rel="noreferrer">{shown}</a>'
+
+
+def _moment(at: datetime) -> str:
+    return format_seconds(at).replace("T", " ").replace("Z", " UTC")
+
+
+def _duration(length: timedelta) -> str:
+    """`7 days`, `1 day 3 hours`, `12 minutes`: the two largest units."""
+    minutes = max(int(length.total_seconds()) // 60, 0)
+    parts = [(minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute")]
+    words = [f"{count} {unit}{'s' if count != 1 else ''}" for count, unit in parts if count]
+    return " ".join(words[:2]) or "less than a minute"
+
+
+def _visible(text: str) -> str:
+    """The text with everything invisible (line ends, direction marks, lone surrogates) spelled out."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

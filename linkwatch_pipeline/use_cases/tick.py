@@ -1,0 +1,50 @@
+"""The tick, each minute while a run is open: lost messages are sent again, chains mended, finished runs closed.
+
+The tick never abandons a job: what is lost is sent again, with growing patience (ARCHITECTURE 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from linkwatch_pipeline.domain.runs import HostChain, JobRecord, Run, RunState, resend_due_at
+from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.close_run import close_if_over
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_head, due_heads
+
+
+def tick(store: Store, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+    """See to every open run; yields the jobs that have to be sent, with their delay.
+
+    A retry run that a closing run left behind is dispatched by the next tick.
+    """
+    for run in list(store.runs(open_only=True)):
+        if run.state is RunState.DISPATCHING and now < run.expires_at:
+            dispatch_run(store, run, now=now)
+            yield from due_heads(store, run.run_id, now=now)
+            continue
+        yield from lost_heads(store, run, now=now)
+        close_if_over(store, run, now=now)
+
+
+def lost_heads(store: Store, run: Run, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+    """The heads whose message must have been lost, claimed for sending by the caller."""
+    for chain in store.chains(run.run_id):
+        mended = _mended(store, chain, now)
+        due = due_head(store, mended, now=now) if mended is not None else None
+        if due is not None:
+            yield due
+
+
+def _mended(store: Store, chain: HostChain, now: datetime) -> HostChain | None:
+    if not chain.remaining:
+        return None
+    if chain.head is None:
+        return store.rechain(chain.run_id, chain.host, now=now)
+    host = store.get_host(chain.host)
+    next_allowed_at = host.next_allowed_at if host is not None else None
+    lease_until = host.lease_until if host is not None else None
+    if now < resend_due_at(chain, next_allowed_at, lease_until):
+        return None
+    return chain if store.resend_head(chain, now=now) else None

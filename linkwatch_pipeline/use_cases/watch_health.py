@@ -1,0 +1,55 @@
+"""Is linkwatch well? Gathers the facts, asks `domain.health`, publishes `RunLate` and a heartbeat (SPEC 11)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from linkwatch_pipeline.domain.health import Finding, HealthFacts, verdict
+from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains, is_retry, weekly_part, weekly_run_id
+from linkwatch_pipeline.domain.timestamps import week_start
+from linkwatch_pipeline.ports import Clock, Metrics, Store
+
+EXPORT_WARNING_AFTER = timedelta(days=80)
+
+
+def watch_health(store: Store, metrics: Metrics, *, clock: Clock) -> tuple[Finding, ...]:
+    """All findings, the worst first; the heartbeat says that somebody looked."""
+    now = clock.now()
+    findings = verdict(gather_facts(store, now=now))
+    late = sum(finding.code in ("run_late", "run_missing") for finding in findings)
+    metrics.put("RunLate", late, at=now)
+    metrics.put("Heartbeat", 1, at=now)
+    return findings
+
+
+def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
+    """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
+    this_week = weekly_run_id(week_start(now))
+    all_runs = list(store.runs())
+    runs = tuple(run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over)
+    active_since = [link.active_since for link in store.links() if link.retired_at is None]
+    return HealthFacts(
+        now=now,
+        watched_since=min(active_since, default=None),
+        runs=runs,
+        unsettled=tuple(store.notices(unsettled_only=True)),
+        dead_letters=sum(_abandoned(store, run) for run in runs),
+        unexported_weeks=_unexported_weeks(store, all_runs, now),
+    )
+
+
+def _abandoned(store: Store, run: Run) -> int:
+    counts = run.totals or count_chains(store.chains(run.run_id))
+    return counts.by_end.get(JobStatus.ABANDONED.value, 0)
+
+
+def _unexported_weeks(store: Store, runs: list[Run], now: datetime) -> tuple[datetime, ...]:
+    exported = {week.week for week in store.exported_weeks()}
+    return tuple(
+        run.intended_at
+        for run in runs
+        if not is_retry(run.run_id)
+        and run.dispatched
+        and run.intended_at not in exported
+        and run.intended_at < now - EXPORT_WARNING_AFTER
+    )

@@ -1,0 +1,224 @@
+"""Work on a run in this process: up to `concurrency` visits at once, the hosts with the most work left first.
+
+The queue lives and dies with the process; the truth is in the store. So beginning again means: send every head.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from linkwatch_pipeline.domain.errors import StoreError
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus
+from linkwatch_pipeline.domain.scheduling import WorkBook
+from linkwatch_pipeline.ports import Progress, Queue, Receipt
+from linkwatch_pipeline.use_cases.check import check_job, end_job
+from linkwatch_pipeline.use_cases.dispatch import due_heads
+from linkwatch_pipeline.use_cases.tick import lost_heads
+from linkwatch_pipeline.use_cases.visit import CheckParts
+
+logger = logging.getLogger(__name__)
+
+TICK_EVERY = timedelta(minutes=1)
+# How soon a message comes back after a failure of ours; the queue gives up after its own number of deliveries.
+FAILED_COMES_BACK_AFTER = timedelta(seconds=10)
+
+
+class LocalOrder:
+    """Which visible message a worker should take: the in-memory queue asks it (`WorkOrder`)."""
+
+    def __init__(self, book: WorkBook) -> None:
+        self._book = book
+        self._hosts: dict[str, str] = {}
+        self.busy = 0
+
+    def expect_message(self, job: JobRecord) -> None:
+        """Remember the host of a message: messages do not carry it."""
+        self._hosts[job.job_id] = job.host
+
+    def host_of(self, message: CheckJob) -> str:
+        return self._hosts[message.job_id]
+
+    def forget(self, message: CheckJob) -> None:
+        """The job is over."""
+        self._hosts.pop(message.job_id, None)
+
+    def urgency(self, message: CheckJob) -> float:
+        """Seconds of work left on the message's host."""
+        return self._book.work_left(self.host_of(message))
+
+    def admits(self, message: CheckJob) -> bool:
+        """Whether the most urgent message may take a slot now, or the last one is kept for a critical host."""
+        return self._book.is_critical(self.host_of(message)) or not self._book.keeps_last_slot(self.busy)
+
+
+class _Watching:
+    """Passes progress on and counts the jobs that ended, per host."""
+
+    def __init__(self, watcher: Progress, remaining: dict[str, int]) -> None:
+        self._watcher = watcher
+        self._remaining = remaining
+
+    def job_ended(self, job: JobRecord, end: str) -> None:
+        self._remaining[job.host] = self._remaining.get(job.host, 0) - 1
+        self._watcher.job_ended(job, end)
+
+    def note(self, text: str) -> None:
+        self._watcher.note(text)
+
+
+@dataclass(slots=True)
+class LocalWork:
+    """One run being worked on in this process. Use `work_on`; a fresh one each time.
+
+    Args:
+        make_queue: builds the in-memory queue around the order.
+    """
+
+    parts: CheckParts
+    run_id: str
+    expires_at: datetime
+    concurrency: int
+    make_queue: Callable[[LocalOrder], Queue]
+    remaining: dict[str, int] = field(default_factory=dict)
+    book: WorkBook = field(init=False)
+    order: LocalOrder = field(init=False)
+    queue: Queue = field(init=False)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.book = WorkBook(concurrency=self.concurrency, cooldown=self.parts.cooldown)
+        self.order = LocalOrder(self.book)
+        self.queue = self.make_queue(self.order)
+
+    async def send(self, job: JobRecord, delay: timedelta) -> None:
+        self.order.expect_message(job)
+        self.queue.send([job.message], delay=delay)
+        self._wake.set()
+
+    async def work_on(self, hosts: frozenset[str] | None = None) -> None:
+        """Work until the given hosts (all, if None) have nothing left in this run, or its time is up.
+
+        Other hosts of the run are worked on meanwhile, so how hosts are grouped never changes the pace. Visits that
+        go on at the end are awaited. Cancelled, it cancels its visits, and each leaves its host.
+        """
+        await self._begin()
+        ticking = asyncio.create_task(self._tick_for_ever())
+        try:
+            while not self._is_done(hosts) and self.parts.clock.now() < self.expires_at:
+                self._fill_slots()
+                await self._pause(ticking)
+            await self._drain()
+        finally:
+            ticking.cancel()
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(ticking, *self._running, return_exceptions=True)
+
+    async def _begin(self) -> None:
+        store, now = self.parts.store, self.parts.clock.now()
+        chains = await self.parts.blocking(lambda: [c for c in store.chains(self.run_id) if c.remaining])
+        for chain in chains:
+            self.remaining[chain.host] = chain.remaining
+            self.book.expect(chain.host, chain.remaining)
+        for job, delay in await self.parts.blocking(lambda: list(due_heads(store, self.run_id, now=now))):
+            await self.send(job, delay)
+
+    def _is_done(self, hosts: frozenset[str] | None) -> bool:
+        watched = self.remaining if hosts is None else hosts
+        return not any(self.remaining.get(host, 0) > 0 for host in watched)
+
+    def _fill_slots(self) -> None:
+        while len(self._running) < self.concurrency:
+            self.order.busy = len(self._running)
+            received = self.queue.receive(limit=1)
+            if not received:
+                return
+            task = asyncio.create_task(self._visit(received[0]))
+            self._running.add(task)
+            task.add_done_callback(self._visit_ended)
+
+    def _visit_ended(self, task: asyncio.Task[None]) -> None:
+        self._wake.set()
+        if task.cancelled() or task.exception() is None:
+            self._running.discard(task)  # a failed one stays, to be raised by `_pause` or `_drain`
+
+    async def _visit(self, receipt: Receipt) -> None:
+        message, host = receipt.job, self.order.host_of(receipt.job)
+        before, started = self.remaining.get(host, 0), self.parts.clock.monotonic()
+        self.book.begin(host)
+        try:
+            await check_job(self._watched_parts(), message, self.send)
+        except StoreError:
+            raise  # the store is the truth: without it nothing may go on
+        except Exception:
+            logger.exception("check failed", extra={"action": "check_failed", "job_id": message.job_id})
+            self.queue.change_visibility(receipt, delay=FAILED_COMES_BACK_AFTER)
+        else:
+            self.queue.acknowledge(receipt)
+        finally:
+            took = timedelta(seconds=self.parts.clock.monotonic() - started)
+            self.book.end(host, took=took, jobs_done=before - self.remaining.get(host, 0))
+
+    def _watched_parts(self) -> CheckParts:
+        return self.parts.watched_by(_Watching(self.parts.progress, self.remaining))
+
+    async def _pause(self, ticking: asyncio.Task[None]) -> None:
+        """Wait for a visit to end, a message to become visible, or the run's time to be up."""
+        self._raise_failures(ticking)
+        if self._wake.is_set():
+            self._wake.clear()
+            await asyncio.sleep(0)
+            return
+        wait = self.expires_at - self.parts.clock.now()
+        visible_in = self.queue.next_visible_in()
+        if visible_in is not None and visible_in > timedelta(0):
+            wait = min(wait, visible_in)
+        sleeping = asyncio.ensure_future(self.parts.clock.sleep(max(wait, timedelta(0))))
+        waking = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            waking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(sleeping, waking, return_exceptions=True)
+        self._wake.clear()
+
+    def _raise_failures(self, ticking: asyncio.Task[None]) -> None:
+        for task in [*self._running, ticking]:
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+
+    async def _drain(self) -> None:
+        while self._running:
+            done, self._running = await asyncio.wait(self._running)
+            for task in done:
+                task.result()
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await self.parts.clock.sleep(TICK_EVERY)
+            await self._tick()
+
+    async def _tick(self) -> None:
+        store, now = self.parts.store, self.parts.clock.now()
+        run = await self.parts.blocking(lambda: store.get_run(self.run_id))
+        if run is None or run.state.is_over:
+            return
+        for job, delay in await self.parts.blocking(lambda: list(lost_heads(store, run, now=now))):
+            await self.send(job, delay)
+        for letter in self.queue.dead_letters():
+            await self._give_up(letter)
+
+    async def _give_up(self, letter: CheckJob) -> None:
+        """The queue gave a message up: its job ends, and its host's next one moves on."""
+        job = await self.parts.blocking(lambda: self.parts.store.get_job(letter.run_id, letter.link_id))
+        if job is not None and job.status is JobStatus.PENDING:
+            await end_job(self._watched_parts(), job, JobStatus.ABANDONED, Reason.DEAD_LETTER, self.send)

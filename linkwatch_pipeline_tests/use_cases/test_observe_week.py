@@ -1,0 +1,239 @@
+"""A week in this process, in virtual time: the real engine and store, a scripted internet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.use_cases.observe_week import begin_week, group_hosts
+from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
+from linkwatch_pipeline_tests.simulation.scripted_internet import Answer, Script
+from linkwatch_pipeline_tests.virtual_clock import run_virtual
+
+SECOND = timedelta(seconds=1)
+Build = Callable[..., Engine]
+
+
+def everything_is_fine(url: str, asked: int) -> Answer:
+    return Answer()
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[Build]:
+    engines: list[Engine] = []
+
+    def make(script: Script = everything_is_fine, **options: int) -> Engine:
+        engines.append(Engine(tmp_path, script, **options))
+        return engines[-1]
+
+    yield make
+    for engine in engines:
+        engine.store.close()
+
+
+def urls(hosts: int, per_host: int) -> list[str]:
+    return [f"http://host-{h:03d}.example/{n}" for h in range(hosts) for n in range(per_host)]
+
+
+def test_every_link_is_observed_once_and_the_run_is_closed(build: Build) -> None:
+    engine = build()
+    engine.register(urls(10, 6))
+    run = engine.observe()
+    assert run.state is RunState.CLOSED
+    assert run.totals is not None and run.totals.by_end == {"reachable": 60} and run.totals.expected == 60
+    assert Counter(r.url for r in engine.internet.log) == Counter(urls(10, 6))
+
+
+def test_one_request_per_host_at_a_time_and_a_second_of_rest_after_it(build: Build) -> None:
+    engine = build()
+    engine.register(urls(50, 8))
+    engine.observe()
+    assert len(engine.internet.hosts()) == 50
+    for host in engine.internet.hosts():
+        rest = engine.internet.shortest_rest(host)
+        assert rest is not None and rest >= SECOND
+    assert engine.internet.most_in_flight == 20
+
+
+def test_a_second_run_of_a_closed_week_changes_nothing(build: Build) -> None:
+    engine = build()
+    engine.register(urls(3, 2))
+    first = engine.observe()
+    requests = len(engine.internet.log)
+    assert engine.observe() == first
+    assert len(engine.internet.log) == requests
+
+
+def test_the_pace_stays_near_its_bound_even_with_the_busiest_host_last(build: Build) -> None:
+    engine = build(lambda url, asked: Answer(takes=2 * SECOND))
+    urls_of_singles = [f"http://a{n:04d}.example/" for n in range(590)]
+    engine.register([*urls_of_singles, *(f"http://zz.example/{n}" for n in range(20))])
+    engine.observe()
+    took = engine.clock.now() - MONDAY
+    bound = max(610 * 2 * SECOND / 20, 20 * 3 * SECOND - SECOND)
+    assert took / bound <= 1.03
+
+
+def test_batches_are_worked_on_side_by_side(build: Build) -> None:
+    whole = build()
+    whole.register(urls(40, 3))
+    run = begin_week(whole.store, MONDAY, now=whole.clock.now())
+    for batch in group_hosts(whole.store.chains(run.run_id), 8):
+        assert len(batch.hosts) == 5
+        run_virtual(whole.work(run, batch.hosts), whole.clock)
+    assert whole.observe().state is RunState.CLOSED
+    # 40 hosts on 20 slots: 6 rounds of 0.2 s and the rests between; batches one after another would need 8 x 2.6 s.
+    assert whole.clock.now() - MONDAY < timedelta(seconds=8)
+
+
+def test_a_host_that_says_429_waits_while_the_others_move_on(build: Build) -> None:
+    def script(url: str, asked: int) -> Answer:
+        return Answer(status=429, retry_after="120") if "slow" in url else Answer()
+
+    engine = build(script)
+    engine.register(
+        [*(f"http://slow.example/{n}" for n in range(10)), *(f"http://quick.example/{n}" for n in range(5))]
+    )
+    run = engine.observe()
+    quick = engine.internet.visits("quick.example")
+    assert quick[-1].ended_at - MONDAY < timedelta(seconds=10)
+    slow = engine.internet.visits("slow.example")
+    # Three throttled answers in a row, 120 s apart; then the rest of the host's jobs of this run expire unasked.
+    assert [round((v.started_at - MONDAY).total_seconds()) for v in slow] == [0, 120, 240]
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 5, "throttled": 3, "expired": 7}
+    assert {j.reason for j in engine.store.jobs(run.run_id) if j.status is JobStatus.EXPIRED} == {Reason.HOST_THROTTLED}
+
+
+def test_what_was_throttled_is_looked_at_again_in_a_retry_run_and_the_first_run_stays_as_it_was(build: Build) -> None:
+    def script(url: str, asked: int) -> Answer:
+        return Answer(status=429, retry_after="60") if asked == 0 else Answer()
+
+    engine = build(script)
+    engine.register(["http://a.example/", "http://b.example/"])
+    weekly = engine.observe()
+    assert weekly.totals is not None and weekly.totals.by_end == {"throttled": 2}
+    retry = engine.observe()
+    assert retry.run_id == f"{weekly.run_id}~retry-1" and retry.retry_of == weekly.run_id
+    assert retry.totals is not None and retry.totals.by_end == {"reachable": 2}
+    assert engine.store.get_run(weekly.run_id) == weekly
+    job = engine.store.get_job(retry.run_id, "link-00000")
+    assert job is not None and job.retry_of == f"{weekly.run_id}:link-00000" and job.sequence == 1
+    assert [o.outcome for o in engine.store.observations(link_id="link-00000")] == [
+        Outcome.THROTTLED,
+        Outcome.REACHABLE,
+    ]
+    assert engine.week_is_over()
+
+
+def test_a_host_that_never_stops_saying_429_ends_after_three_retry_runs(build: Build) -> None:
+    engine = build(lambda url, asked: Answer(status=429))
+    engine.register(["http://a.example/"])
+    ids = [engine.observe().run_id for _ in range(4)]
+    assert [i.partition("~")[2] for i in ids] == ["", "retry-1", "retry-2", "retry-3"]
+    assert engine.week_is_over()
+    assert len(engine.internet.log) == 4
+
+
+def test_a_redirect_is_a_visit_to_its_own_host_and_keeps_that_hosts_rest(build: Build) -> None:
+    def script(url: str, asked: int) -> Answer:
+        return Answer() if "login" in url else Answer(status=302, location="http://login.example/")
+
+    engine = build(script)
+    engine.register([*urls(6, 2), "http://login.example/"])
+    run = engine.observe()
+    assert run.totals is not None and run.totals.by_end == {"reachable": 13}
+    for host in engine.internet.hosts():
+        rest = engine.internet.shortest_rest(host)
+        assert rest is None or rest >= SECOND
+    assert len(engine.internet.visits("login.example")) == 13
+
+
+def test_a_link_whose_redirect_host_stays_busy_is_deferred_three_times_and_then_uncertain(build: Build) -> None:
+    def script(url: str, asked: int) -> Answer:
+        if "login" in url:
+            return Answer(status=429, retry_after="900")
+        return Answer(status=302, location="http://login.example/x")
+
+    engine = build(script)
+    engine.register(["http://a.example/", "http://login.example/"])
+    run = engine.observe()
+    job = engine.store.get_job(run.run_id, "link-00000")
+    assert job is not None
+    # The first answer through the redirect may be the 429 itself; either way nobody waited on the busy host for long.
+    assert job.outcome in (Outcome.THROTTLED, Outcome.UNCERTAIN)
+    if job.outcome is Outcome.UNCERTAIN:
+        assert job.reason is Reason.REDIRECT_HOST_BUSY and job.deferrals == 3
+
+
+def test_a_link_changed_in_mid_run_is_cancelled_and_never_asked_under_the_old_job(build: Build) -> None:
+    engine = build()
+    engine.register(["http://a.example/1", "http://a.example/2"])
+    run = begin_week(engine.store, MONDAY, now=engine.clock.now())
+    from dataclasses import replace
+
+    link = engine.store.get_link("link-00001")
+    assert link is not None
+    engine.store.save_link(replace(link, url="http://a.example/new", config_version=2), replaces=link)
+    run_virtual(engine.work(run), engine.clock)
+    closed = engine.observe()
+    job = engine.store.get_job(closed.run_id, "link-00001")
+    assert job is not None and (job.status, job.reason) == (JobStatus.CANCELLED, Reason.CONFIG_CHANGED)
+    assert [r.url for r in engine.internet.log] == ["http://a.example/1"]
+
+
+def test_what_is_unfinished_after_six_hours_expires_and_the_run_closes_without_it(build: Build) -> None:
+    engine = build()
+    engine.register(urls(2, 2))
+    begin_week(engine.store, MONDAY, now=engine.clock.now())
+    engine.clock.advance(timedelta(hours=6))
+    run = engine.observe()
+    assert run.state is RunState.CLOSED
+    assert run.totals is not None and run.totals.by_end == {"expired": 4}
+    assert engine.internet.log == []
+
+
+def test_a_week_that_nobody_ran_is_recorded_as_missed(build: Build) -> None:
+    engine = build()
+    engine.register(urls(1, 1))
+    run = engine.observe(week=MONDAY - timedelta(days=7))
+    assert run.state is RunState.MISSED
+    assert engine.store.get_run(run.run_id) == run
+    assert engine.internet.log == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_cancelled_at_any_moment_resumes_to_the_same_records(build: Build, seed: int) -> None:
+    def script(url: str, asked: int) -> Answer:
+        return Answer(status=404 if url.endswith("3") else 200)
+
+    engine = build(script, seed=seed)
+    engine.register(urls(12, 5))
+    for _ in range(6):
+        run = begin_week(engine.store, MONDAY, now=engine.clock.now())
+
+        async def interrupted(work_for: float = engine.chance.uniform(0.1, 1.5)) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(work_for):
+                    await engine.work(run)
+
+        if run.state.is_over:
+            break
+        run_virtual(interrupted(), engine.clock)
+    closed = engine.observe()
+    assert closed.totals is not None and closed.totals.by_end == {"reachable": 48, "broken": 12}
+    observations = list(engine.store.observations())
+    assert len(observations) == 60
+    assert len(list(engine.store.transitions())) == len(list(engine.store.notices())) == 12
+    for host in engine.internet.hosts():
+        rest = engine.internet.shortest_rest(host)
+        assert rest is not None and rest >= SECOND

@@ -1,0 +1,118 @@
+"""The servers of a world: raw asyncio, one connection per request, so that every byte is the script's."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from linkwatch_pipeline_tests.world.log import Hit
+from linkwatch_pipeline_tests.world.scripts import Answer, Request, Site
+
+_PATIENCE = 30.0  # seconds for a request to come
+
+
+class Servers:
+    """Serves sites and tells of every connection.
+
+    Args:
+        sites: by host name.
+        week: which week it is.
+        now: wall clock.
+        tell: called with each hit when it has ended.
+    """
+
+    def __init__(
+        self, sites: dict[str, Site], *, week: Callable[[], int], now: Callable[[], datetime], tell: Callable[[Hit], None]
+    ) -> None:
+        self._sites = sites
+        self._week = week
+        self._now = now
+        self._tell = tell
+        self._visits: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
+        self._servers: list[asyncio.Server] = []
+        self._conversations: set[asyncio.Task[None]] = set()
+
+    async def listen(self, host: str, ip: str, tls: ssl.SSLContext | None, scheme: str) -> tuple[str, int]:
+        """Serve a host on a free port of an address; the pair."""
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self._converse(host, scheme, reader, writer))
+            self._conversations.add(task)
+            task.add_done_callback(self._conversations.discard)
+
+        server = await asyncio.start_server(accept, ip, 0, ssl=tls, backlog=1024)
+        self._servers.append(server)
+        address = server.sockets[0].getsockname()
+        return address[0], address[1]
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection."""
+        for server in self._servers:
+            server.close()
+        for task in list(self._conversations):
+            task.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+
+    async def _converse(
+        self, host: str, scheme: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        address = writer.get_extra_info("sockname") or ("", 0)
+        self._open[host] += 1
+        started, at, week, request = loop.time(), self._now(), self._week(), None
+        together, together_all = self._open[host], self._open.total()
+        try:
+            # Somebody who resets, or leaves in mid-sentence, is no fault of the server's.
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+                site = self._sites[host]
+                request = Request(host, "", {}, week, 0)
+                if site.greeting is not None:
+                    await site.greeting(request, reader, writer)
+                else:
+                    request = await self._read_request(host, week, reader)
+                    await _answer(site, request, reader, writer)
+        finally:
+            ended = loop.time()
+            self._open[host] -= 1
+            writer.close()
+            self._tell(
+                Hit(
+                    host=host,
+                    address=f"{address[0]}:{address[1]}",
+                    scheme=scheme,
+                    target=request.target or None if request is not None else None,
+                    headers=dict(request.headers) if request is not None else {},
+                    week=week,
+                    at=at.isoformat(),
+                    started=started,
+                    ended=ended,
+                    together=together,
+                    together_all=together_all,
+                )
+            )
+
+    async def _read_request(self, host: str, week: int, reader: asyncio.StreamReader) -> Request:
+        async with asyncio.timeout(_PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        target = first.split(" ")[1]
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines) if name}
+        visit = self._visits[host + target]
+        self._visits[host + target] += 1
+        return Request(host, target, headers, week, visit)
+
+
+async def _answer(site: Site, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    answer = site.answer_to(request)
+    if not isinstance(answer, Answer):
+        await answer(request, reader, writer)
+        return
+    if answer.delay:
+        await asyncio.sleep(answer.delay)
+    writer.write(answer.to_bytes())
+    await writer.drain()
