@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
@@ -179,14 +180,20 @@ class App:
     def in_week(self, week: datetime) -> App:
         """The same home as it was in a week: a story home's clock shows that week; any other home is as it is.
 
-        The clock goes on from the latest moment that the store knows of the week, so a resumed week never runs backwards.
+        It goes on from the latest moment that the store knows of the week, so a resumed week never runs backwards.
         """
         if self.home.fixture is None or not self.home.fixture.story:
             return self
-        clock = StoryClock(SystemClock(), latest_moment(self.store, week))
-        then = replace(self, clock=clock)
-        then.__dict__["store"] = self.store  # one connection, closed by whoever opened it
-        return then
+        return self._changed(clock=StoryClock(SystemClock(), latest_moment(self.store, week)))
+
+    def with_progress(self, progress: Progress) -> App:
+        """The same parts, telling `progress` what happens in runs."""
+        return self._changed(progress=progress)
+
+    def _changed(self, **parts: Any) -> App:
+        changed = replace(self, **parts)
+        changed.__dict__["store"] = self.store  # one connection, closed by whoever opened it
+        return changed
 
     def observe(self, run: Run, hosts: Iterable[str] | None, *, worker: str) -> None:
         """Check in this process until these hosts (all, if None) have nothing left in the run.
@@ -238,7 +245,6 @@ def build_app(
     *,
     env: Mapping[str, str],
     flags: Mapping[str, object] | None = None,
-    week: datetime | None = None,
     clock: Clock | None = None,
     chance: Chance | None = None,
     policy: Policy | None = None,
@@ -251,7 +257,6 @@ def build_app(
     Args:
         env: the environment; only `LINKWATCH_*` is looked at.
         flags: settings from the command line, by name; None values are not given.
-        week: a Monday 09:00 UTC that a story home's clock begins at; other homes pay no attention to it.
         clock, chance, policy, resolver, ssl_context: for tests; None takes the real ones.
         progress: told what happens in runs; None tells nobody.
     Raises: ConfigurationError, StoreError. Nothing is left of a home that could not be made.
@@ -262,7 +267,7 @@ def build_app(
     return App(
         home=home,
         settings=settings,
-        clock=_clock_of(home, clock if clock is not None else SystemClock(), week),
+        clock=clock if clock is not None else SystemClock(),
         chance=chance if chance is not None else random.Random(),
         policy=policy if policy is not None else _policy_of(home, settings),
         resolver=resolver,
@@ -319,8 +324,3 @@ def _open_store(home: Home) -> Store:
 def _policy_of(home: Home, settings: Settings) -> Policy:
     policy: Policy = FixturePolicy(home.fixture.pairs) if home.fixture is not None else PublicPolicy()
     return AllowedHosts(policy, settings.allowed_hosts) if settings.allowed_hosts else policy
-
-
-def _clock_of(home: Home, clock: Clock, week: datetime | None) -> Clock:
-    tells_a_story = home.fixture is not None and home.fixture.story
-    return StoryClock(clock, week) if tells_a_story and week is not None else clock

@@ -97,7 +97,7 @@ def an_observation(
 
 
 def dispatched(store: Store, links: Sequence[Link], *, run: Run | None = None) -> list[JobRecord]:
-    """Put a run over links that are in the store: allocated, with jobs and chains, open. Its jobs in (host, id) order."""
+    """Put an open run over links that are in the store, with its jobs and chains; the jobs in (host, id) order."""
     run = store.create_run(run if run is not None else a_run())
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
     jobs: list[JobRecord] = []

@@ -26,7 +26,7 @@ class Stuck(Exception):
 
 
 class VirtualClock:
-    """Time that passes only when told to (`advance`), or by waiting inside `run_virtual`. Kept in whole microseconds."""
+    """Time that passes only when told to (`advance`), or by waiting inside `run_virtual`; in whole microseconds."""
 
     def __init__(self, start: datetime = datetime(2026, 9, 28, 9, 0, tzinfo=UTC)) -> None:
         self.start = start

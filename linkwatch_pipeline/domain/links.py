@@ -198,4 +198,4 @@ def _shown(value: object) -> str:
 
 def _without_credentials(url: object) -> object:
     """A refused URL may hold a password: it is never printed back."""
-    return re.sub(r"//[^/@]*@", "//…@", url) if isinstance(url, str) else url
+    return re.sub(r"^([^/]*//)?.*@", r"\1…@", url, flags=re.DOTALL) if isinstance(url, str) else url

@@ -182,7 +182,7 @@ def _parse_port(text: str, scheme: str) -> int:
     if text == "":
         return DEFAULT_PORTS[scheme]
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
-        _refuse(Reason.BLOCKED_PORT, f"{text!r} is not a port number")
+        _refuse(Reason.BLOCKED_PORT, "the port is not a number from 1 to 65535")  # it may be half a password
     return int(text)
 
 

@@ -2,7 +2,7 @@
 
 The policy for a lost answer: the notice is `unknown`; unless the provider's own events say more, it is sent again
 after an hour, at most until its fifth attempt, and that mail and its record admit to being a possible duplicate. Then a
-person or a late event decides. A crash leaves a claim or a `sending` behind, which `domain.notices` makes claimable again.
+person or a late event decides. A crash leaves a claim or a `sending` behind; `domain.notices` makes those claimable.
 """
 
 from __future__ import annotations

@@ -19,9 +19,13 @@ class ByName:
 
     def __init__(self, urgencies: Mapping[str, float]) -> None:
         self.urgencies = dict(urgencies)
+        self.turned_away: set[str] = set()
 
     def urgency(self, job: CheckJob) -> float:
         return self.urgencies[job.link_id]
+
+    def admits(self, job: CheckJob) -> bool:
+        return job.link_id not in self.turned_away
 
 
 def job(link_id: str) -> CheckJob:
@@ -61,6 +65,21 @@ def test_the_urgency_is_asked_anew_when_a_message_comes_back() -> None:
     order.urgencies["b"] = 6.0
     clock.advance(timedelta(seconds=10))
     assert received(queue) == ["b", "a"]
+
+
+def test_while_the_most_urgent_is_turned_away_nothing_is_received() -> None:
+    clock = VirtualClock()
+    order = ByName({"a": 5.0, "b": 1.0, "late": 9.0})
+    queue = MemoryQueue(clock, order=order)
+    queue.send([job("a"), job("b")])
+    queue.send([job("late")], delay=timedelta(seconds=30))
+    order.turned_away = {"a"}
+    assert received(queue) == []
+    assert queue.next_visible_in() == timedelta(seconds=30)
+    clock.advance(timedelta(seconds=30))
+    assert received(queue) == ["late"]
+    order.turned_away = set()
+    assert received(queue) == ["a", "b"]
 
 
 def test_the_next_moment_is_known_exactly_and_forgets_deleted_messages() -> None:

@@ -77,7 +77,14 @@ def test_a_mail_arrives_as_text_and_as_html(case: NotifierCase) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Größe: 3 µs, 手册 \N{FAMILY}\n", "x" * 3_000 + "\n", ".\n..\nFrom here\n", "a=b =3D\n", "\n", "end without newline\n"],
+    [
+        "Größe: 3 µs, 手册 \N{FAMILY}\n",
+        "x" * 3_000 + "\n",
+        ".\n..\nFrom here\n",
+        "a=b =3D\n",
+        "\n",
+        "end without newline\n",
+    ],
 )
 def test_any_text_arrives_as_it_was(case: NotifierCase, text: str) -> None:
     message = case.sent(text=text, html=f"<p>{text}</p>\n")

@@ -40,9 +40,7 @@ def case(request: pytest.FixtureRequest) -> QueueCase:
 
 def job(link_id: str = "guide", sequence: int = 3) -> CheckJob:
     run_id = "2026-09-28T09:00:00Z"
-    return CheckJob(
-        job_id=f"{run_id}:{link_id}", run_id=run_id, link_id=link_id, sequence=sequence, config_version=2
-    )
+    return CheckJob(job_id=f"{run_id}:{link_id}", run_id=run_id, link_id=link_id, sequence=sequence, config_version=2)
 
 
 def drain(queue: Queue) -> list[CheckJob]:

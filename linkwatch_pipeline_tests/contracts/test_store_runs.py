@@ -141,13 +141,11 @@ class TestDispatchProgress:
         closed = store.close_run(RUN_ID, totals=RunCounts(expected=0, by_end={}), at=after(hours=6))
         assert store.finish_dispatch(RUN_ID, expected=4, at=after(hours=7)) == closed
 
-    @pytest.mark.parametrize("verb", ["finish", "close"])
-    def test_a_run_that_does_not_exist_is_not_found(self, store: Store, verb: str) -> None:
+    def test_a_run_that_does_not_exist_is_not_found(self, store: Store) -> None:
         with pytest.raises(NotFound, match=RUN_ID):
-            if verb == "finish":
-                store.finish_dispatch(RUN_ID, expected=0, at=MONDAY)
-            else:
-                store.close_run(RUN_ID, totals=RunCounts(expected=0, by_end={}), at=MONDAY)
+            store.finish_dispatch(RUN_ID, expected=0, at=MONDAY)
+        with pytest.raises(NotFound, match=RUN_ID):
+            store.close_run(RUN_ID, totals=RunCounts(expected=0, by_end={}), at=MONDAY)
 
 
 class TestClosing:
@@ -460,7 +458,7 @@ class TestRechaining:
         store.put_jobs(jobs)
         store.put_chain(a_chain(jobs[:1]))  # a dispatcher that saw one link put the chain first
         store.end_job(jobs[1], status=JobStatus.EXPIRED, reason=Reason.STALLED)
-        store.end_job(replace(jobs[0]), status=JobStatus.EXPIRED, reason=Reason.STALLED)
+        store.end_job(jobs[0], status=JobStatus.EXPIRED, reason=Reason.STALLED)
         store.step_chain(jobs[1])
         for name in ("c", "d"):
             assert job_of(store, name).status is JobStatus.PENDING

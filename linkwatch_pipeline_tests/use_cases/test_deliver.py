@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ class Office:
             self.store, self.provider, clock=self.clock, sender=SENDER, claimant=claimant, limit=limit
         )
 
-    def break_link(self, link_id: str, **changes: object) -> str:
+    def break_link(self, link_id: str, **changes: Any) -> str:
         """A new link that breaks now; the transition's id."""
         link = a_link(link_id, **changes)
         self.store.save_link(link, replaces=None)
@@ -190,7 +191,7 @@ def test_what_was_not_accepted_is_tried_later_and_later(office: Office) -> None:
         assert office.deliver() == DeliveryReport(waiting=1)
         office.clock.advance(timedelta(seconds=1))
     assert waits == [1, 5, 15, 60, 60]
-    assert notice.last_error == "the provider said no"
+    assert office.notice().last_error == "the provider said no"
     assert office.deliver() == DeliveryReport(sent=1)
     assert (office.notice().attempts, office.notice().last_error) == (6, None)
 

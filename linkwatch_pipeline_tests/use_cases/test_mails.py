@@ -59,7 +59,10 @@ def test_the_subject_says_what_was_seen_of_which_link(notice: Notice, subject: s
         (a_notice(), ["reachable", "broken", "404 Not Found", "guide:2"]),
         (a_notice(observed_status=410), ["410 Gone"]),
         (a_notice(from_state=LinkState.UNKNOWN, since=None), ["unknown", "broken"]),
-        (a_recovery(), ["broken", "reachable", "200 OK", "guide:3", "2026-09-21 09:00:00 UTC (7 days, as far as was seen)"]),
+        (
+            a_recovery(),
+            ["broken", "reachable", "200 OK", "guide:3", "2026-09-21 09:00:00 UTC (7 days, as far as was seen)"],
+        ),
         (a_recovery(observed_status=204), ["204"]),
         (a_notice(observed_status=None, observed_reason=Reason.TIMEOUT), ["none (timeout)"]),
     ],
@@ -67,7 +70,13 @@ def test_the_subject_says_what_was_seen_of_which_link(notice: Notice, subject: s
 def test_a_mail_has_every_field_in_both_forms(notice: Notice, facts: list[str], body: str) -> None:
     mail = composed(notice)
     text = mail.text if body == "text" else Page(mail.html).text
-    always = ["guide", "https://docs.example.com/guide", "handbook/setup.md, line 12", "docs-team", "2026-09-28 09:00:00 UTC"]
+    always = [
+        "guide",
+        "https://docs.example.com/guide",
+        "handbook/setup.md, line 12",
+        "docs-team",
+        "2026-09-28 09:00:00 UTC",
+    ]
     for fact in [*always, *facts]:
         assert fact in text
 
@@ -146,7 +155,9 @@ def test_hostile_text_stays_text(field: str, text: str) -> None:
     assert hostile.text.encode()
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "https://a.example/\u202ex", " http://a.example"])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,x", "https://a.example/\u202ex", " http://a.example"]
+)
 def test_only_a_plain_page_address_becomes_a_link(url: str) -> None:
     page = Page(composed(a_notice(url=url)).html)
     assert "a" not in page.tags

@@ -19,7 +19,7 @@ class AddressMap:
     ca_pem: str
 
     async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
-        """As `getaddrinfo` would answer in this world, whatever port the URL names: 443 is TLS, all others are plain."""
+        """As `getaddrinfo` would answer in this world: port 443 is TLS, every other one plain."""
         if host not in self.hosts:
             raise socket.gaierror(socket.EAI_NONAME, f"{host} is not in this world")
         plain, tls = self.hosts[host]

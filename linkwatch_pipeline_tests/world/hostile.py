@@ -58,9 +58,11 @@ def flood(head: bytes, piece: bytes) -> Behaviour:
 
     async def behave(request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
-        for _ in range(FLOOD_BYTES // len(piece)):
-            writer.write(piece)
+        pieces = piece * max(1, 4096 // len(piece))
+        for _ in range(FLOOD_BYTES // len(pieces)):
+            writer.write(pieces)
             await writer.drain()
+            await asyncio.sleep(0)  # draining alone may never let anybody else run
 
     return behave
 

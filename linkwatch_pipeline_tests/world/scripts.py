@@ -78,9 +78,9 @@ Script = int | Answer | Behaviour | weekly | visits
 
 @dataclass(frozen=True)
 class Site:
-    """A host. An URL that is not in `pages` (path and query) gets `otherwise`.
+    """A host. A target is looked for in `pages` whole, then without its query; others get `otherwise`.
 
-    `down` is whether connections are refused: always, or in the weeks named. `greeting` replaces HTTP altogether: it is
+    `down` True refuses every connection; the weeks named reset them. `greeting` replaces HTTP altogether: it is
     called as soon as somebody connects. `certificate` is `good`, `wrong_name`, `expired`, `unknown_ca`, or `none` for
     plain HTTP on the TLS port.
     """
@@ -92,11 +92,12 @@ class Site:
     certificate: str = "good"
 
     def answer_to(self, request: Request) -> Answer | Behaviour:
-        script = self.pages.get(request.target, self.otherwise)
+        by_path = self.pages.get(request.target.partition("?")[0], self.otherwise)
+        script = self.pages.get(request.target, by_path)
         return script.choose(request) if isinstance(script, weekly | visits) else _one(script)
 
-    def is_down(self, week: int) -> bool:
-        return self.down if isinstance(self.down, bool) else week in self.down
+    def is_down_in(self, week: int) -> bool:
+        return not isinstance(self.down, bool) and week in self.down
 
 
 def site_from_json(site: Mapping[str, Any]) -> Site:

@@ -26,7 +26,12 @@ class Servers:
     """
 
     def __init__(
-        self, sites: dict[str, Site], *, week: Callable[[], int], now: Callable[[], datetime], tell: Callable[[Hit], None]
+        self,
+        sites: dict[str, Site],
+        *,
+        week: Callable[[], int],
+        now: Callable[[], datetime],
+        tell: Callable[[Hit], None],
     ) -> None:
         self._sites = sites
         self._week = week
@@ -64,14 +69,16 @@ class Servers:
         loop = asyncio.get_running_loop()
         address = writer.get_extra_info("sockname") or ("", 0)
         self._open[host] += 1
-        started, at, week, request = loop.time(), self._now(), self._week(), None
+        started, at, week = loop.time(), self._now(), self._week()
+        request = Request(host, "", {}, week, 0)
         together, together_all = self._open[host], self._open.total()
         try:
             # Somebody who resets, or leaves in mid-sentence, is no fault of the server's.
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
                 site = self._sites[host]
-                request = Request(host, "", {}, week, 0)
-                if site.greeting is not None:
+                if site.is_down_in(week):
+                    writer.transport.abort()
+                elif site.greeting is not None:
                     await site.greeting(request, reader, writer)
                 else:
                     request = await self._read_request(host, week, reader)
@@ -85,8 +92,8 @@ class Servers:
                     host=host,
                     address=f"{address[0]}:{address[1]}",
                     scheme=scheme,
-                    target=request.target or None if request is not None else None,
-                    headers=dict(request.headers) if request is not None else {},
+                    target=request.target or None,
+                    headers=dict(request.headers),
                     week=week,
                     at=at.isoformat(),
                     started=started,

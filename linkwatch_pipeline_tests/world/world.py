@@ -7,23 +7,20 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-
-import trustme
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
 from linkwatch_pipeline_tests.world.address_map import AddressMap
+from linkwatch_pipeline_tests.world.authority import Authority
 from linkwatch_pipeline_tests.world.log import Hit, RequestLog
-from linkwatch_pipeline_tests.world.scripts import Site
+from linkwatch_pipeline_tests.world.scripts import Script, Site
 from linkwatch_pipeline_tests.world.server import Servers
-
-_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class World:
-    """See the package. Addresses are 127.(10 + block).x.y, one per host, so that hosts are distinct as on the Internet.
+    """See the package. Each host has an address of its own, as on the Internet.
 
     Args:
         sites: by host name; a mapping of pages stands for a Site of them.
@@ -33,7 +30,7 @@ class World:
 
     def __init__(
         self,
-        sites: Mapping[str, Site | Mapping[str, int]],
+        sites: Mapping[str, Site | Mapping[str, Script]],
         *,
         week: int = 0,
         tell: Callable[[Hit], None] | None = None,
@@ -42,18 +39,35 @@ class World:
         self.week = week
         self.log = RequestLog()
         self._tell_also = tell
-        self._authority: _Authority | None = None
         self._servers: Servers | None = None
         self._closed_ports: list[socket.socket] = []
         self._map: AddressMap | None = None
 
+    @property
+    def map(self) -> AddressMap:
+        """Where everything is, once the world is open."""
+        assert self._map is not None, "the world is not open"
+        return self._map
+
+    @property
+    def policy(self) -> FixturePolicy:
+        return self.map.policy
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        return self.map.ssl_context
+
+    async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
+        return await self.map.resolver(host, port)
+
     async def __aenter__(self) -> World:
-        self._authority = _Authority()
+        authority = Authority()
         self._servers = Servers(self.sites, week=lambda: self.week, now=SystemClock().now, tell=self._tell)
         hosts = {}
         for number, (host, site) in enumerate(self.sites.items()):
-            hosts[host] = await self._open(host, site, f"127.{10 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}")
-        self._map = AddressMap(hosts=hosts, ca_pem=self._authority.pem)
+            ip = f"127.{10 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
+            hosts[host] = await self._open(host, site, ip, authority)
+        self._map = AddressMap(hosts=hosts, ca_pem=authority.pem)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -65,23 +79,49 @@ class World:
     @contextmanager
     def in_thread(self) -> Iterator[World]:
         """The same for code without a loop: the world runs on a loop of its own in a thread."""
-        ready: asyncio.Future[None] | None
-        started = threading.Event()
-        failed: list[BaseException] = []
-        loop = asyncio.new_event_loop()
-        stop = asyncio.Event()
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
         async def live() -> None:
-            try:
-                async with self:
-                    started.set()
-                    await stop.wait()
-            except BaseException as exc:
-                failed.append(exc)
-                raise
-            finally:
-                started.set()
+            async with self:
+                stop = asyncio.Event()
+                started.set_result((asyncio.get_running_loop(), stop))
+                await stop.wait()
 
-        thread = threading.Thread(target=lambda: asyncio.run(live()), name="world", daemon=True)
+        def run() -> None:
+            try:
+                asyncio.run(live())
+            except BaseException as exc:
+                if started.done():
+                    raise
+                started.set_exception(exc)
+
+        thread = threading.Thread(target=run, name="world", daemon=True)
         thread.start()
-        started.wait(30)
+        loop, stop = started.result(timeout=30)
+        try:
+            yield self
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join(timeout=30)
+
+    def _tell(self, hit: Hit) -> None:
+        self.log.hits.append(hit)
+        if self._tell_also is not None:
+            self._tell_also(hit)
+
+    async def _open(
+        self, host: str, site: Site, ip: str, authority: Authority
+    ) -> tuple[tuple[str, int], tuple[str, int]]:
+        assert self._servers is not None
+        if site.down is True:
+            return self._closed_port(ip), self._closed_port(ip)
+        plain = await self._servers.listen(host, ip, None, "http")
+        tls = authority.server_context(host, site.certificate)
+        return plain, await self._servers.listen(host, ip, tls, "https")
+
+    def _closed_port(self, ip: str) -> tuple[str, int]:
+        """A port that is ours, so that nobody else opens it, but refuses connections."""
+        held = socket.socket()
+        held.bind((ip, 0))
+        self._closed_ports.append(held)
+        return ip, held.getsockname()[1]

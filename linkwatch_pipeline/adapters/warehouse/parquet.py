@@ -76,7 +76,7 @@ class ParquetWarehouse:
         Raises: StoreUnavailable when the folder cannot be written; MissingExtra without DuckDB.
         """
         path = self.path_of(week)
-        with _unwritable(path), _connection() as connection:
+        with _connection() as connection, _unwritable(path):
             self._folder.mkdir(parents=True, exist_ok=True)
             # Beside the target, so that the rename stays within one file system.
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=".tmp-") as scratch:
@@ -102,7 +102,7 @@ class ParquetWarehouse:
         path = self.path_of(week)
         if not path.exists():
             return {}
-        with _unreadable(path), _connection() as connection:
+        with _connection() as connection, _unreadable(path):
             rows = connection.execute(
                 "SELECT outcome, count(*) AS seen FROM read_parquet(?) GROUP BY outcome ORDER BY seen DESC, outcome",
                 [str(path)],
@@ -117,7 +117,7 @@ class ParquetWarehouse:
         path = self.path_of(week)
         if not path.exists():
             return
-        with _unreadable(path), _connection() as connection:
+        with _connection() as connection, _unreadable(path):
             _check_schema(connection, path)
             # epoch_us: DuckDB hands out instants as Python objects only with a further package.
             columns = ", ".join(f"epoch_us({c})" if kind == _INSTANT else c for c, kind in COLUMNS.items())

@@ -1,7 +1,7 @@
 """`linkwatch`: each command parses, calls one use case, prints. What a command needs is imported when it runs.
 
-Exit codes: 0 fine, 1 the thing looked at is not fine, 2 refused (usage, configuration, conflicting content, a store that
-cannot serve), 130 interrupted. Errors go to stderr as one sentence.
+Exit codes: 0 fine, 1 the thing looked at is not fine, 2 refused (usage, configuration, conflicting content, a store
+that cannot serve), 130 interrupted. Errors go to stderr as one sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ from contextlib import suppress
 import click
 
 from linkwatch_pipeline.domain.errors import AlreadyRunning, LinkwatchError
-from linkwatch_pipeline.entrypoints.cli import check, deliver, fixture, inspect, links, owners, record
+from linkwatch_pipeline.entrypoints.cli import (
+    check,
+    deliver,
+    demo,
+    dev,
+    fixture,
+    health,
+    inspect,
+    links,
+    owners,
+    record,
+    run,
+)
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
 
@@ -23,11 +35,10 @@ EXIT_NOT_FINE = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-DEFAULT_HOME = ".linkwatch"
 
 
 class _InOrder(click.Group):
-    """Lists its commands in the order in which one uses them."""
+    """Lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -47,31 +58,34 @@ def _print_version(context: click.Context, option: click.Parameter, wanted: bool
     metavar="DIR",
     envvar="LINKWATCH_HOME",
     show_envvar=True,
-    default=DEFAULT_HOME,
-    show_default=True,
-    help="The folder that holds everything; made on first use.",
+    help="The folder that holds everything, made on first use; ./.linkwatch without it.",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
 @click.pass_context
-def linkwatch(context: click.Context, home: str) -> None:
+def linkwatch(context: click.Context, home: str | None) -> None:
     """Watch the links of a handbook, politely, and tell each owner once."""
-    if not home:
-        raise click.BadParameter("name a folder", param_hint="--home")
+    if home == "":
+        raise click.BadParameter("Name a folder.", param_hint="--home")
     context.obj = home
 
 
-for _command in (
+for _command in (  # in the order in which one uses them, as `--help` lists them
+    demo.demo,
     init_command.init,
     owners.owner,
     links.register,
     links.update,
     links.retire,
     links.links,
+    run.run,
+    run.resume,
     check.check,
     record.record,
     inspect.inspect,
     inspect.outbox,
     deliver.deliver,
+    health.health,
+    dev.dev,
     fixture.fixture,
 ):
     linkwatch.add_command(_command)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import complain, print_json, say
-from linkwatch_pipeline.entrypoints.cli.values import LINK_ID, SEQUENCE, as_json
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.bootstrap import App
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID)
-@click.option("--sequence", type=SEQUENCE, help="Record under this one; a committed one makes no request.")
-@as_json
+@click.argument("link_id", type=values.link_id)
+@click.option(
+    "--sequence", metavar="N", type=values.sequence, help="Its place in the history; a committed one is not fetched."
+)
+@values.as_json
 @click.pass_context
 def check(context: click.Context, link_id: str, sequence: int | None, as_json: bool) -> int:
     """Check one link now."""

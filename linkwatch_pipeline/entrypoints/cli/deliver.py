@@ -6,27 +6,18 @@ from dataclasses import asdict
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, say
-from linkwatch_pipeline.entrypoints.cli.values import as_json
 
 
 @click.command()
-@as_json
+@values.as_json
 @click.pass_context
 def deliver(context: click.Context, as_json: bool) -> int:
     """Send the notices that are due, as files in the home's mail folder."""
-    from linkwatch_pipeline.bootstrap import new_worker
-    from linkwatch_pipeline.use_cases.deliver import deliver_notices
-
     with open_app(context) as app:
-        report = deliver_notices(
-            app.store,
-            app.notifier,
-            clock=app.clock,
-            sender=app.settings.mail_from,
-            claimant=new_worker("deliver"),
-        )
+        report = app.deliver()
     if as_json:
         print_json({**asdict(report), "unsent": report.unsent})
     else:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from linkwatch_pipeline.domain.coverage import completeness, coverage
+from linkwatch_pipeline.domain.health import Finding
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.runs import Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
@@ -99,24 +102,8 @@ def history_document(history: History) -> Document:
 
 def run_document(view: RunView) -> Document:
     """A run: its summary, its hosts, and what was observed, in order."""
-    run = view.run
     return {
-        "run": {
-            "run_id": run.run_id,
-            "state": run.state.value,
-            "retry_of": run.retry_of,
-            "intended_at": moment(run.intended_at),
-            "started_at": moment(run.started_at),
-            "deadline_at": moment(run.deadline_at),
-            "dispatched_at": moment(run.dispatched_at),
-            "closed_at": moment(run.closed_at),
-            "expected": run.expected,
-            "dispatched": run.dispatched,
-            "completed": view.counts.terminal,
-            "outcomes": dict(view.counts.by_end),
-            "completeness": view.completeness,
-            "coverage": view.coverage,
-        },
+        "run": run_summary(view.run, view.counts),
         "hosts": [_host_document(host) for host in view.hosts],
         "transcript": [
             {
@@ -134,8 +121,28 @@ def run_document(view: RunView) -> Document:
     }
 
 
+def run_summary(run: Run, counts: RunCounts) -> Document:
+    """A run's times and arithmetic."""
+    return {
+        "run_id": run.run_id,
+        "state": run.state.value,
+        "retry_of": run.retry_of,
+        "intended_at": moment(run.intended_at),
+        "started_at": moment(run.started_at),
+        "deadline_at": moment(run.deadline_at),
+        "dispatched_at": moment(run.dispatched_at),
+        "closed_at": moment(run.closed_at),
+        "expected": run.expected,
+        "dispatched": run.dispatched,
+        "completed": counts.terminal,
+        "outcomes": dict(counts.by_end),
+        "completeness": completeness(counts),
+        "coverage": coverage(counts),
+    }
+
+
 def recorded_document(observation: Observation, link: Link, result: str, transition: Transition | None) -> Document:
-    """What one look brought: the observation's fields, `result` (applied, history, duplicate), and the link after it."""
+    """What one look brought: the observation's fields, `result` (applied, history, duplicate), the link after it."""
     return {
         **observation_document(observation),
         "result": result,
@@ -143,6 +150,17 @@ def recorded_document(observation: Observation, link: Link, result: str, transit
         "state": link.state.value,
         "version": link.version,
         "transition": transition_document(transition) if transition is not None else None,
+    }
+
+
+def finding_document(finding: Finding) -> Document:
+    """One thing that is not well."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "subject": finding.subject,
+        "detail": finding.detail,
+        "since": moment(finding.since),
     }
 
 

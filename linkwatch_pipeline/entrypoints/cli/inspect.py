@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
-from linkwatch_pipeline.entrypoints.cli.values import LINK_ID, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID, required=False)
+@click.argument("link_id", type=values.link_id, required=False)
 @click.option("--run", "run_id", metavar="ID", help="A run instead: its summary, its hosts, its transcript.")
-@as_json
+@values.as_json
 @click.pass_context
 def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_json: bool) -> None:
     """Show everything about a link, about all of them, or about a run."""
@@ -40,7 +40,7 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
 
 
 @click.command()
-@as_json
+@values.as_json
 @click.pass_context
 def outbox(context: click.Context, as_json: bool) -> None:
     """List the notices and how their delivery stands."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
-from linkwatch_pipeline.entrypoints.cli.values import ADDRESS, CONFIRM, LINK_ID, MARKER, TEAM, URL, as_json
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.links import Link
@@ -18,12 +18,12 @@ STATES = ("unknown", "reachable", "broken")
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID)
-@click.argument("url", type=URL)
-@click.option("--owner", type=TEAM, required=True, help="The team that is told.")
-@click.option("--notify", type=ADDRESS, help="The address of a new owner.")
-@click.option("--expect", "marker", type=MARKER, help="Text that the page must contain.")
-@click.option("--confirm", type=CONFIRM, help="Failing observations in a row that make it broken.")
+@click.argument("link_id", type=values.link_id)
+@click.argument("url", type=values.url)
+@click.option("--owner", type=values.team, required=True, help="The team that is told.")
+@click.option("--notify", metavar="ADDR", type=values.address, help="The address of a new owner.")
+@click.option("--expect", "marker", type=values.text, help="Text that the page must contain.")
+@click.option("--confirm", metavar="N", type=values.confirmations, help="Failures in a row that make it broken.")
 @click.pass_context
 def register(
     context: click.Context,
@@ -52,14 +52,14 @@ def register(
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID)
-@click.argument("url", type=URL, required=False)
-@click.option("--url", "new_url", type=URL, help="The page's new address; its state is unknown again.")
-@click.option("--owner", type=TEAM, help="The team that is told.")
-@click.option("--notify", type=ADDRESS, help="The address of a new owner.")
-@click.option("--expect", "marker", type=MARKER, help="Text that the page must contain.")
+@click.argument("link_id", type=values.link_id)
+@click.argument("url", type=values.url, required=False)
+@click.option("--url", "new_url", type=values.url, help="The page's new address; its state is unknown again.")
+@click.option("--owner", type=values.team, help="The team that is told.")
+@click.option("--notify", metavar="ADDR", type=values.address, help="The address of a new owner.")
+@click.option("--expect", "marker", type=values.text, help="Text that the page must contain.")
 @click.option("--no-expect", is_flag=True, help="Expect no text any more.")
-@click.option("--confirm", type=CONFIRM, help="Failing observations in a row that make it broken.")
+@click.option("--confirm", metavar="N", type=values.confirmations, help="Failures in a row that make it broken.")
 @click.option("--no-confirm", is_flag=True, help="Confirm as the settings say for all links.")
 @click.pass_context
 def update(
@@ -98,7 +98,7 @@ def update(
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID)
+@click.argument("link_id", type=values.link_id)
 @click.pass_context
 def retire(context: click.Context, link_id: str) -> None:
     """Stop watching a link; its history stays."""
@@ -110,9 +110,9 @@ def retire(context: click.Context, link_id: str) -> None:
 
 
 @click.command()
-@click.option("--owner", type=TEAM, help="Only this team's.")
+@click.option("--owner", type=values.team, help="Only this team's.")
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
-@as_json
+@values.as_json
 @click.pass_context
 def links(context: click.Context, owner: str | None, state: str | None, as_json: bool) -> None:
     """List the links."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,21 +15,24 @@ from linkwatch_pipeline.entrypoints.cli.output import note
 if TYPE_CHECKING:
     from linkwatch_pipeline.adapters.home import Home
     from linkwatch_pipeline.bootstrap import App
+    from linkwatch_pipeline.ports import Progress
 
 
 def home_folder(context: click.Context) -> Path:
-    """The folder that `--home` names."""
-    return Path(context.find_root().obj)
+    """The folder that `--home` or LINKWATCH_HOME names."""
+    from linkwatch_pipeline.bootstrap import DEFAULT_HOME
+
+    return Path(context.find_root().obj or DEFAULT_HOME)
 
 
 @contextmanager
 def open_app(
-    context: click.Context, *, flags: Mapping[str, object] | None = None, week: datetime | None = None
+    context: click.Context, *, flags: Mapping[str, object] | None = None, progress: Progress | None = None
 ) -> Iterator[App]:
     """The wired parts of the home, closed afterwards. Args as in `bootstrap.build_app`."""
     from linkwatch_pipeline.bootstrap import build_app
 
-    with build_app(home_folder(context), env=os.environ, flags=flags, week=week) as app:
+    with build_app(home_folder(context), env=os.environ, flags=flags, progress=progress) as app:
         announce(app.home)
         yield app
 

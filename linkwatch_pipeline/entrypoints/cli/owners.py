@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_table, say
-from linkwatch_pipeline.entrypoints.cli.values import ADDRESS, TEAM
 
 
 @click.command()
-@click.argument("team", type=TEAM, required=False)
-@click.argument("address", type=ADDRESS, metavar="ADDR", required=False)
+@click.argument("team", type=values.team, required=False)
+@click.argument("address", type=values.address, metavar="ADDR", required=False)
 @click.option("--list", "as_list", is_flag=True, help="List the owners instead.")
 @click.pass_context
 def owner(context: click.Context, team: str | None, address: str | None, as_list: bool) -> None:

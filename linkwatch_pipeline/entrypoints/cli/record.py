@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import click
 
+from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, say
-from linkwatch_pipeline.entrypoints.cli.values import LINK_ID, SEQUENCE, URL, as_json
-
-
-class _Status(click.ParamType):
-    """An HTTP status, or `none`."""
-
-    name = "S|none"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        if isinstance(value, str) and not re.fullmatch(r"none|[1-9][0-9]{2}", value):
-            self.fail(f"{value!r} is not an HTTP status. Give three digits, or none.", param, ctx)
-        return value
 
 
 @click.command()
-@click.argument("link_id", type=LINK_ID)
-@click.argument("url", type=URL)
-@click.option("--sequence", type=SEQUENCE, required=True, help="The observation's place in the link's history.")
-@click.option("--status", type=_Status(), required=True, help="What was answered; none for no answer.")
+@click.argument("link_id", type=values.link_id)
+@click.argument("url", type=values.url)
+@click.option(
+    "--sequence",
+    metavar="N",
+    type=values.sequence,
+    required=True,
+    help="Its place in the link's history.",
+)
+@click.option("--status", metavar="S|none", type=values.status, required=True, help="The answer, if there was one.")
 @click.option("--body", metavar="TEXT", help="The page; it is hashed and dropped.")
 @click.option("--found/--not-found", default=True, help="Whether the expected text was there (a 2xx only).")
-@as_json
+@values.as_json
 @click.pass_context
 def record(
     context: click.Context,

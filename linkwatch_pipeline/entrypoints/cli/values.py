@@ -1,90 +1,74 @@
-"""Kinds of values on the command line, refused in the same words as everywhere else, before a home is opened."""
+"""Kinds of values on the command line, refused in the same words as everywhere else, before a home is opened.
+
+Each imports its rule when it is used, so that `--help` loads none of them. click shows the function's name in the help.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import click
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
-
-class Checked(click.ParamType):
-    """A value that a rule of the domain checks; the rule is imported when it is needed.
-
-    Args: name: what the help calls it.  check: (value, field) -> the value, or InvalidInput.
-    """
-
-    def __init__(self, name: str, check: Callable[[Any, str], object]) -> None:
-        self.name = name
-        self._check = check
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        return self._check(value, _field(param))
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def _field(param: click.Parameter | None) -> str:
-    """The option as it is written, or the argument's name."""
-    if isinstance(param, click.Option):
-        return param.opts[0]
-    return param.name.replace("_", " ") if param is not None and param.name is not None else "value"
-
-
-def _link_id(value: Any, field: str) -> object:
+def link_id(value: str) -> str:
     from linkwatch_pipeline.domain.links import check_link_id
 
-    return check_link_id(value, field)
+    return check_link_id(value)
 
 
-def _url(value: Any, field: str) -> object:
+def url(value: str) -> str:
     from linkwatch_pipeline.domain.links import check_url
 
-    return check_url(value, field)
+    return check_url(value)
 
 
-def _team(value: Any, field: str) -> object:
+def team(value: str) -> str:
     from linkwatch_pipeline.domain.links import check_team
 
-    return check_team(value, field)
+    return check_team(value)
 
 
-def _address(value: Any, field: str) -> object:
+def address(value: str) -> str:
     from linkwatch_pipeline.domain.links import check_address
 
-    return check_address(value, field)
+    return check_address(value)
 
 
-def _marker(value: Any, field: str) -> object:
+def text(value: str) -> str | None:
     from linkwatch_pipeline.domain.links import check_marker
 
-    return check_marker(value, field)
+    return check_marker(value)
 
 
-def _confirm(value: Any, field: str) -> object:
-    from linkwatch_pipeline.domain.links import check_confirm
+def confirmations(value: str) -> int | None:
+    from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_confirm
 
-    return check_confirm(_integer(value), field)
+    return check_confirm(_integer(value, "confirm", f"Give a whole number from 1 to {MAX_CONFIRM}."))
 
 
-def _sequence(value: Any, field: str) -> object:
+def sequence(value: str) -> int:
     from linkwatch_pipeline.domain.links import check_sequence
 
-    return check_sequence(_integer(value), field)
+    return check_sequence(_integer(value, "sequence", "Give a whole number, 0 or higher."))
 
 
-def _integer(value: Any) -> Any:
-    """A whole number in plain digits as int; anything else as it is, for the rule to refuse."""
-    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+def status(value: str) -> str:
+    """An HTTP status or `none`, as written: click takes None for a value that was not given."""
+    from linkwatch_pipeline.domain.errors import InvalidInput
+
+    if not re.fullmatch(r"none|[1-9][0-9]{2}", value):
+        raise InvalidInput("status", f"{value[:40]!r} is not an HTTP status", "Give three digits, or none.")
+    return value
 
 
-LINK_ID = Checked("LINK_ID", _link_id)
-URL = Checked("URL", _url)
-TEAM = Checked("TEAM", _team)
-ADDRESS = Checked("ADDR", _address)
-MARKER = Checked("TEXT", _marker)
-CONFIRM = Checked("N", _confirm)
-SEQUENCE = Checked("N", _sequence)
+def _integer(value: str, field: str, mend: str) -> int:
+    """A whole number in plain digits: not `1.0`, `1_000` or `true`."""
+    from linkwatch_pipeline.domain.errors import InvalidInput
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    if not _INTEGER.fullmatch(value):
+        raise InvalidInput(field, f"{value[:40]!r} is not a whole number", mend)
+    return int(value)

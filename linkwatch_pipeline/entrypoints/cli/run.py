@@ -1,0 +1,149 @@
+"""`linkwatch run` and `resume`: a week through the Dagster assets, in this process, to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwatch_pipeline.domain.errors import InvalidInput, LinkwatchError
+from linkwatch_pipeline.entrypoints.cli import values
+from linkwatch_pipeline.entrypoints.cli.dagster_home import prepare_dagster
+from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.bootstrap import App
+    from linkwatch_pipeline.domain.runs import Run
+
+Materialise = Callable[[], None]
+
+FIRST_STORY_WEEK = "2026-09-07"
+
+
+@click.command()
+@click.option("--week", metavar="MONDAY", help="Such as 2026-09-28; the current week without it.")
+@values.as_json
+@click.pass_context
+def run(context: click.Context, week: str | None, as_json: bool) -> int:
+    """Check every link for a week. Interrupted, the same command goes on where it stopped."""
+    from linkwatch_pipeline.domain.timestamps import parse_week
+
+    with open_app(context) as app:
+        intended_at = parse_week(week) if week is not None else _latest_week(app)
+        return _run_and_print(app, intended_at, as_json)
+
+
+@click.command()
+@click.argument("run_id")
+@values.as_json
+@click.pass_context
+def resume(context: click.Context, run_id: str, as_json: bool) -> int:
+    """Go on with a run that stopped. The same as `run` for its week."""
+    from linkwatch_pipeline.domain.errors import NotFound
+
+    with open_app(context) as app:
+        found = app.store.get_run(run_id)
+        if found is None:
+            raise NotFound(
+                f"there is no run {run_id!r}; a run's id is its intended time, such as 2026-09-28T09:00:00Z."
+            )
+        return _run_and_print(app, found.intended_at, as_json)
+
+
+def run_week(app: App, intended_at: datetime) -> list[Run]:
+    """Materialise a week until nothing of it is left to do: the weekly run and its retry runs, as they ended.
+
+    Raises: InvalidInput for a week that has not begun or went by unobserved, AlreadyRunning, StoreError, MissingExtra.
+    """
+    from linkwatch_pipeline.use_cases.observe_week import current_run, week_runs
+    from linkwatch_pipeline.use_cases.start_week import start_week, was_missed
+
+    app = app.in_week(intended_at)
+    weekly = start_week(app.store, intended_at, now=app.clock.now())
+    if was_missed(weekly):
+        raise InvalidInput(
+            "week",
+            f"{weekly.run_id} was never run and is over: it is recorded as missed",
+            "Links cannot be observed in the past; run the current week.",
+        )
+    for materialise in _materialisations(app, intended_at):
+        materialise()
+        weekly = start_week(app.store, intended_at, now=app.clock.now())
+        following = current_run(app.store, weekly)
+        if following.state.is_over or following == weekly:
+            break
+        note(f"some hosts asked for a pause; their links are looked at again in {following.run_id}")
+    return list(week_runs(app.store, weekly))
+
+
+def _materialisations(app: App, intended_at: datetime) -> Iterator[Materialise]:
+    folder = prepare_dagster(app.home.dagster)
+    import dagster as dg
+
+    from linkwatch_pipeline.definitions import defs
+
+    job = defs.resolve_job_def("weekly_check")
+    key = intended_at.date().isoformat()
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+    def materialise() -> None:
+        try:
+            job.execute_in_process(partition_key=key, instance=instance, resources={"app": app}, run_config=quiet)
+        except dg.DagsterExecutionInterruptedError:
+            raise KeyboardInterrupt from None
+        except Exception as error:
+            if (ours := _our_error(error)) is not None:
+                raise ours from error
+            raise
+
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        while True:
+            yield materialise
+
+
+def _our_error(error: BaseException | None) -> LinkwatchError | None:
+    """What linkwatch itself had to say, inside the wrappings that Dagster put around it."""
+    while error is not None and not isinstance(error, LinkwatchError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _latest_week(app: App) -> datetime:
+    """The current week; in a story home, the latest one that it played."""
+    from linkwatch_pipeline.domain.timestamps import parse_week, week_start
+
+    if app.home.fixture is None or not app.home.fixture.story:
+        return week_start(app.clock.now())
+    return max((r.intended_at for r in app.store.runs()), default=parse_week(FIRST_STORY_WEEK))
+
+
+def _run_and_print(app: App, intended_at: datetime, as_json: bool) -> int:
+    from linkwatch_pipeline.domain.coverage import coverage, percent
+    from linkwatch_pipeline.domain.runs import RunState
+    from linkwatch_pipeline.entrypoints.cli.documents import run_summary
+    from linkwatch_pipeline.entrypoints.cli.progress import ProgressLine
+    from linkwatch_pipeline.use_cases.close_run import run_counts
+
+    def expected(run_id: str) -> int:
+        found = app.store.get_run(run_id)
+        return found.expected or 0 if found is not None else 0
+
+    runs = run_week(app.with_progress(ProgressLine(expected)), intended_at)
+    counted = [(r, run_counts(app.store, r)) for r in runs]
+    if as_json:
+        print_json({"week": intended_at.date().isoformat(), "runs": [run_summary(r, c) for r, c in counted]})
+    else:
+        print_table(
+            ["run", "state", "jobs", "coverage", "ended"],
+            [(r.run_id, r.state.value, c.expected, percent(coverage(c)), _ends(c.by_end.items())) for r, c in counted],
+        )
+        say("see 'linkwatch inspect --run RUN', 'linkwatch outbox' and 'linkwatch dev'")
+    unseen = counted[-1][1].by_end.get("expired", 0) + sum(c.by_end.get("abandoned", 0) for _, c in counted)
+    return 0 if unseen == 0 and all(r.state is RunState.CLOSED for r in runs) else 1
+
+
+def _ends(ends: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{end} {count}" for end, count in ends)
