@@ -309,9 +309,8 @@ def version() -> str:
 
 
 def _make_missing_parts(home: Home) -> None:
-    is_new = not home.exists
     with complete_home(home, settings_text=settings_text()):
-        if is_new:  # a home whose database cannot be made is not left half-made
+        if not home.database.exists():  # made at once, so that a home whose database cannot be is not left half-made
             _open_store(home).close()
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,9 +54,10 @@ class FixtureState:
             raise ValueError(f"status must be a whole number from 200 to 599, not {self.status!r}")
         if not isinstance(self.body, str):
             raise ValueError(f"body must be text, not {self.body!r}")
-        if not _is_number(self.delay_seconds, int | float):
+        if not _is_number(self.delay_seconds, int | float) or not math.isfinite(self.delay_seconds):
             raise ValueError(f"delay_seconds must be a number, not {self.delay_seconds!r}")
-        for name, value in (("content_type", self.content_type), ("retry_after", str(self.retry_after))):
+        retry_after = str(self.retry_after) if _is_number(self.retry_after, int) else self.retry_after
+        for name, value in (("content_type", self.content_type), ("retry_after", retry_after)):
             if not isinstance(value, str) or not value.isascii() or not value.isprintable():
                 raise ValueError(f"{name} must be printable ASCII text, not {value!r}")
 
@@ -78,11 +81,10 @@ class FixtureSite:
         self._in_memory = FixtureState()
         self._closing = threading.Event()
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler_for(self))
-        except OSError as exc:
+            self._server = _Server((host, port), _handler_for(self))
+        except (OSError, OverflowError) as exc:
             raise ConfigurationError(_why_not(host, port, exc)) from exc
-        self._server.daemon_threads = True
-        self.host, self.port = host, self._server.server_port
+        self.host, self.port = host, int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
@@ -138,6 +140,15 @@ class FixtureSite:
         self._closing.wait(seconds)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        # http.server would ask the resolver for this machine's name here.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+
 def _handler_for(site: FixtureSite) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server_version = "linkwatch-fixture"
@@ -176,15 +187,13 @@ def _handler_for(site: FixtureSite) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _why_not(host: str, port: int, exc: OSError) -> str:
-    if exc.errno == errno.EADDRINUSE:
+def _why_not(host: str, port: int, exc: OSError | OverflowError) -> str:
+    if isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE:
         return (
             f"{host}:{port} is taken by another program: stop it (perhaps a fixture that still runs), "
             "or choose another port with --port"
         )
-    return (
-        f"the fixture cannot listen on {host}:{port} ({exc.strerror or exc}): choose a loopback address and a free port"
-    )
+    return f"the fixture cannot listen on {host}:{port} ({exc}): choose a loopback address and a free port"
 
 
 def _is_number(value: object, kind: Any) -> bool:

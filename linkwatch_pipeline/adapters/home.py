@@ -5,6 +5,7 @@ A *fixture home* carries the mark `fixture.json`, which only `init` writes: no s
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import os
@@ -46,6 +47,11 @@ class Home:
     @property
     def database(self) -> Path:
         return self.folder / "linkwatch.sqlite3"
+
+    @property
+    def database_leftovers(self) -> tuple[Path, ...]:
+        """What SQLite keeps beside the database while it is open."""
+        return tuple(self.database.with_name(self.database.name + end) for end in ("-wal", "-shm"))
 
     @property
     def mail(self) -> Path:
@@ -98,6 +104,7 @@ def complete_home(home: Home, *, settings_text: str) -> Iterator[None]:
     Raises: ConfigurationError if the folder cannot be written.
     """
     made: list[Path] = []
+    database = [] if home.database.exists() else [home.database, *home.database_leftovers]
     try:
         try:
             _make_parts(home, settings_text, made)
@@ -108,7 +115,7 @@ def complete_home(home: Home, *, settings_text: str) -> Iterator[None]:
             ) from exc
         yield
     except BaseException:
-        _take_away(home, made)
+        _take_away([*made, *database])
         raise
 
 
@@ -117,7 +124,7 @@ def _make_parts(home: Home, settings_text: str, made: list[Path]) -> None:
     for folder in reversed(missing):
         _make_folder(folder, made)
     if not os.access(home.folder, os.W_OK | os.X_OK):
-        raise PermissionError(0, "permission denied")
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if home.fixture is not None:  # first, so that half a fixture home never looks like an ordinary one
         mark = {"pairs": [list(pair) for pair in home.fixture.pairs], "story": home.fixture.story}
         _make_file(home.folder / _MARK, json.dumps(mark) + "\n", made)
@@ -139,11 +146,9 @@ def _make_file(file: Path, text: str, made: list[Path]) -> None:
             opened.write(text)
 
 
-def _take_away(home: Home, made: list[Path]) -> None:
+def _take_away(paths: list[Path]) -> None:
     """Best effort: the error that led here is the one to tell."""
-    if home.settings_file in made:
-        made = [*made, *home.folder.glob(home.database.name + "*")]
-    for path in reversed(made):
+    for path in reversed(paths):
         with suppress(OSError):
             path.rmdir() if path.is_dir() else path.unlink()
 

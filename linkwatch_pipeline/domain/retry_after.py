@@ -8,6 +8,8 @@ from email.utils import parsedate_to_datetime
 
 FLOOR = timedelta(seconds=1)
 CEILING = timedelta(seconds=900)
+# Not the comma within a date, which a day and a month follow: "Mon, 28 Sep", "Monday, 28-Sep".
+_BETWEEN_VALUES = re.compile(r",(?!\s*\d{1,2}[ -][A-Za-z]{3})")
 _SPELLED = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.IGNORECASE)
 
 
@@ -21,12 +23,7 @@ def parse_retry_after(value: str | None, *, now: datetime) -> timedelta | None:
     """
     if value is None:
         return None
-    whole = _read(value.strip(), now)
-    waits = (
-        [whole]
-        if whole is not None
-        else [w for part in value.split(",") if (w := _read(part.strip(), now)) is not None]
-    )
+    waits = [wait for part in _BETWEEN_VALUES.split(value) if (wait := _read(part.strip(), now)) is not None]
     return min(max(max(waits), FLOOR), CEILING) if waits else None
 
 

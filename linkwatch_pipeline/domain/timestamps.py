@@ -37,7 +37,10 @@ def parse_utc(text: str) -> datetime:
     value = datetime.fromisoformat(text)
     if value.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} is outside the years that can be told in UTC") from None
 
 
 def week_start(moment: datetime) -> datetime:

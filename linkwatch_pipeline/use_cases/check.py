@@ -86,13 +86,19 @@ async def _visit(parts: CheckParts, job: JobRecord, link: Link, send: SendHead) 
 
 
 async def fetch_within_life(parts: CheckParts, url: str, visit: Visit) -> FetchResult:
-    """Fetch, but never longer than a worker lives. Raises HopDeferred when a redirect's host is busy."""
+    """Fetch, but never longer than a worker lives; no host is held afterwards.
+
+    Raises HopDeferred when a redirect's host is busy.
+    """
     started_at = parts.clock.now()
     try:
         async with asyncio.timeout(WORKER_LIFE.total_seconds()):
             return await parts.fetcher.fetch(url, visit)
     except TimeoutError:
         return no_answer(url, Reason.TIMEOUT, started_at, ended_at=parts.clock.now())
+    finally:
+        # A URL that our own policy refuses is never visited, yet its host was admitted to before.
+        await visit.leave(Departure(at=parts.clock.now(), answered=False))
 
 
 def no_answer(url: str, reason: Reason, at: datetime, ended_at: datetime | None = None) -> FetchResult:

@@ -70,7 +70,7 @@ class Visit:
             await self._wait(host, answer, own_host)
 
     async def leave(self, departure: Departure) -> None:
-        """Let the host go, to rest until its next allowed time."""
+        """Let the host go, to rest until its next allowed time; nothing if no host is held."""
         if not self._admitted or self._host is None:
             return
         parts, host = self._parts, self._host

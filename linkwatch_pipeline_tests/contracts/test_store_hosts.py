@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from linkwatch_pipeline.domain.hosts import Admitted, Deferred, DeferralReason, Departure, HostRecord
+from linkwatch_pipeline.domain.hosts import Admitted, DeferralReason, Deferred, Departure, HostRecord
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import JobStatus
 from linkwatch_pipeline.ports import Store

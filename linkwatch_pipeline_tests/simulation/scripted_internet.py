@@ -24,6 +24,7 @@ class Answer:
     location: str | None = None
     retry_after: str | None = None
     body: bytes = b"guide"
+    refused: Reason | None = None  # by our own policy, before any connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +55,13 @@ class ScriptedInternet:
         started_at, hops = self.clock.now(), list[RedirectHop]()
         current = url
         while True:
+            refused = self.script(current, self.asked.get(current, 0)).refused
+            if refused is not None:
+                return self._result(None, refused, current, hops, started_at)
             try:
                 await gate.enter(host_key(current))
-            except HopRefused as refused:
-                return self._result(None, refused.reason, current, hops, started_at)
+            except HopRefused as hop:
+                return self._result(None, hop.reason, current, hops, started_at)
             answer = await self._ask(current, gate)
             redirected = answer.status in (301, 302, 307, 308) and answer.location is not None
             if not redirected or answer.location is None or answer.status is None:

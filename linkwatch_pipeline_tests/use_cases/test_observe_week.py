@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.domain.runs import JobStatus, Run, RunState
 from linkwatch_pipeline.use_cases.observe_week import begin_week, group_hosts
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer, Script
@@ -49,7 +50,9 @@ def test_every_link_is_observed_once_and_the_run_is_closed(build: Build) -> None
     engine.register(urls(10, 6))
     run = engine.observe()
     assert run.state is RunState.CLOSED
-    assert run.totals is not None and run.totals.by_end == {"reachable": 60} and run.totals.expected == 60
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 60}
+    assert run.totals.expected == 60
     assert Counter(r.url for r in engine.internet.log) == Counter(urls(10, 6))
 
 
@@ -60,7 +63,8 @@ def test_one_request_per_host_at_a_time_and_a_second_of_rest_after_it(build: Bui
     assert len(engine.internet.hosts()) == 50
     for host in engine.internet.hosts():
         rest = engine.internet.shortest_rest(host)
-        assert rest is not None and rest >= SECOND
+        assert rest is not None
+        assert rest >= SECOND
     assert engine.internet.most_in_flight == 20
 
 
@@ -121,13 +125,18 @@ def test_what_was_throttled_is_looked_at_again_in_a_retry_run_and_the_first_run_
     engine = build(script)
     engine.register(["http://a.example/", "http://b.example/"])
     weekly = engine.observe()
-    assert weekly.totals is not None and weekly.totals.by_end == {"throttled": 2}
+    assert weekly.totals is not None
+    assert weekly.totals.by_end == {"throttled": 2}
     retry = engine.observe()
-    assert retry.run_id == f"{weekly.run_id}~retry-1" and retry.retry_of == weekly.run_id
-    assert retry.totals is not None and retry.totals.by_end == {"reachable": 2}
+    assert retry.run_id == f"{weekly.run_id}~retry-1"
+    assert retry.retry_of == weekly.run_id
+    assert retry.totals is not None
+    assert retry.totals.by_end == {"reachable": 2}
     assert engine.store.get_run(weekly.run_id) == weekly
     job = engine.store.get_job(retry.run_id, "link-00000")
-    assert job is not None and job.retry_of == f"{weekly.run_id}:link-00000" and job.sequence == 1
+    assert job is not None
+    assert job.retry_of == f"{weekly.run_id}:link-00000"
+    assert job.sequence == 1
     assert [o.outcome for o in engine.store.observations(link_id="link-00000")] == [
         Outcome.THROTTLED,
         Outcome.REACHABLE,
@@ -151,7 +160,8 @@ def test_a_redirect_is_a_visit_to_its_own_host_and_keeps_that_hosts_rest(build: 
     engine = build(script)
     engine.register([*urls(6, 2), "http://login.example/"])
     run = engine.observe()
-    assert run.totals is not None and run.totals.by_end == {"reachable": 13}
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 13}
     for host in engine.internet.hosts():
         rest = engine.internet.shortest_rest(host)
         assert rest is None or rest >= SECOND
@@ -172,22 +182,31 @@ def test_a_link_whose_redirect_host_stays_busy_is_deferred_three_times_and_then_
     # The first answer through the redirect may be the 429 itself; either way nobody waited on the busy host for long.
     assert job.outcome in (Outcome.THROTTLED, Outcome.UNCERTAIN)
     if job.outcome is Outcome.UNCERTAIN:
-        assert job.reason is Reason.REDIRECT_HOST_BUSY and job.deferrals == 3
+        assert job.reason is Reason.REDIRECT_HOST_BUSY
+        assert job.deferrals == 3
+
+
+def test_a_url_that_our_policy_refuses_holds_nobody_up(build: Build) -> None:
+    engine = build(lambda url, asked: Answer(refused=Reason.BLOCKED_PORT if url.endswith("0") else None))
+    engine.register(urls(1, 3))
+    run = engine.observe()
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 2, "uncertain": 1}
+    assert engine.clock.now() - MONDAY < timedelta(seconds=5)
 
 
 def test_a_link_changed_in_mid_run_is_cancelled_and_never_asked_under_the_old_job(build: Build) -> None:
     engine = build()
     engine.register(["http://a.example/1", "http://a.example/2"])
     run = begin_week(engine.store, MONDAY, now=engine.clock.now())
-    from dataclasses import replace
-
     link = engine.store.get_link("link-00001")
     assert link is not None
     engine.store.save_link(replace(link, url="http://a.example/new", config_version=2), replaces=link)
     run_virtual(engine.work(run), engine.clock)
     closed = engine.observe()
     job = engine.store.get_job(closed.run_id, "link-00001")
-    assert job is not None and (job.status, job.reason) == (JobStatus.CANCELLED, Reason.CONFIG_CHANGED)
+    assert job is not None
+    assert (job.status, job.reason) == (JobStatus.CANCELLED, Reason.CONFIG_CHANGED)
     assert [r.url for r in engine.internet.log] == ["http://a.example/1"]
 
 
@@ -198,7 +217,8 @@ def test_what_is_unfinished_after_six_hours_expires_and_the_run_closes_without_i
     engine.clock.advance(timedelta(hours=6))
     run = engine.observe()
     assert run.state is RunState.CLOSED
-    assert run.totals is not None and run.totals.by_end == {"expired": 4}
+    assert run.totals is not None
+    assert run.totals.by_end == {"expired": 4}
     assert engine.internet.log == []
 
 
@@ -220,20 +240,22 @@ def test_a_run_cancelled_at_any_moment_resumes_to_the_same_records(build: Build,
     engine.register(urls(12, 5))
     for _ in range(6):
         run = begin_week(engine.store, MONDAY, now=engine.clock.now())
-
-        async def interrupted(work_for: float = engine.chance.uniform(0.1, 1.5)) -> None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(work_for):
-                    await engine.work(run)
-
         if run.state.is_over:
             break
-        run_virtual(interrupted(), engine.clock)
+        run_virtual(work_for(engine, run, seconds=engine.chance.uniform(0.1, 1.5)), engine.clock)
     closed = engine.observe()
-    assert closed.totals is not None and closed.totals.by_end == {"reachable": 48, "broken": 12}
+    assert closed.totals is not None
+    assert closed.totals.by_end == {"reachable": 48, "broken": 12}
     observations = list(engine.store.observations())
     assert len(observations) == 60
     assert len(list(engine.store.transitions())) == len(list(engine.store.notices())) == 12
     for host in engine.internet.hosts():
         rest = engine.internet.shortest_rest(host)
-        assert rest is not None and rest >= SECOND
+        assert rest is not None
+        assert rest >= SECOND
+
+
+async def work_for(engine: Engine, run: Run, *, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await engine.work(run)
