@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.errors import StoreError
-from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord
 from linkwatch_pipeline.domain.scheduling import WorkBook
 from linkwatch_pipeline.ports import Progress, Queue, Receipt
-from linkwatch_pipeline.use_cases.check import check_job, end_job
+from linkwatch_pipeline.use_cases.check import check_job, give_up
 from linkwatch_pipeline.use_cases.dispatch import due_heads
 from linkwatch_pipeline.use_cases.tick import lost_heads
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -42,7 +41,8 @@ class LocalOrder:
         self._hosts[job.job_id] = job.host
 
     def host_of(self, message: CheckJob) -> str:
-        return self._hosts[message.job_id]
+        """Its host; empty for one more copy of a job that is over."""
+        return self._hosts.get(message.job_id, "")
 
     def forget(self, message: CheckJob) -> None:
         """The job is over."""
@@ -164,7 +164,10 @@ class LocalWork:
             self.queue.acknowledge(receipt)
         finally:
             took = timedelta(seconds=self.parts.clock.monotonic() - started)
-            self.book.end(host, took=took, jobs_done=before - self.remaining.get(host, 0))
+            jobs_done = before - self.remaining.get(host, 0)
+            self.book.end(host, took=took, jobs_done=jobs_done)
+            if jobs_done:
+                self.order.forget(message)
 
     def _watched_parts(self) -> CheckParts:
         return self.parts.watched_by(_Watching(self.parts.progress, self.remaining))
@@ -215,10 +218,4 @@ class LocalWork:
         for job, delay in await self.parts.blocking(lambda: list(lost_heads(store, run, now=now))):
             await self.send(job, delay)
         for letter in self.queue.dead_letters():
-            await self._give_up(letter)
-
-    async def _give_up(self, letter: CheckJob) -> None:
-        """The queue gave a message up: its job ends, and its host's next one moves on."""
-        job = await self.parts.blocking(lambda: self.parts.store.get_job(letter.run_id, letter.link_id))
-        if job is not None and job.status is JobStatus.PENDING:
-            await end_job(self._watched_parts(), job, JobStatus.ABANDONED, Reason.DEAD_LETTER, self.send)
+            await give_up(self._watched_parts(), letter, self.send)

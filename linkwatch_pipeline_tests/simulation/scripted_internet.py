@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from linkwatch_pipeline.domain.fetching import MAX_REDIRECTS, FetchResult, HopRefused
 from linkwatch_pipeline.domain.hosts import Departure
@@ -29,12 +30,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request as the host saw it."""
+    """One request as the host saw it; `asked_to_wait` is the pause that its answer named, if any."""
 
     host: str
     url: str
     started_at: datetime
     ended_at: datetime
+    asked_to_wait: timedelta | None = None
 
 
 Script = Callable[[str, int], Answer]  # the URL and how often it was asked before
@@ -42,10 +44,11 @@ Script = Callable[[str, int], Answer]  # the URL and how often it was asked befo
 
 @dataclass(slots=True)
 class ScriptedInternet:
-    """A `ports.Fetcher` over scripts. `crash` is called before each request and may raise."""
+    """A `ports.Fetcher` over scripts. `clock` is the visitor's; the log has the hosts' own, None meaning the same."""
 
     clock: Clock
     script: Script
+    hosts_clock: Clock | None = None
     log: list[Request] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
@@ -75,7 +78,8 @@ class ScriptedInternet:
     async def _ask(self, url: str, gate: HopGate) -> Answer:
         answer = self.script(url, self.asked.get(url, 0))
         self.asked[url] = self.asked.get(url, 0) + 1
-        started_at = self.clock.now()
+        hosts_clock = self.hosts_clock or self.clock
+        started_at = hosts_clock.now()
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
@@ -83,13 +87,22 @@ class ScriptedInternet:
         finally:
             self.in_flight -= 1
             ended_at = self.clock.now()
-            self.log.append(Request(host=host_key(url), url=url, started_at=started_at, ended_at=ended_at))
+            wait = parse_retry_after(answer.retry_after, now=ended_at)
+            self.log.append(
+                Request(
+                    host=host_key(url),
+                    url=url,
+                    started_at=started_at,
+                    ended_at=hosts_clock.now(),
+                    asked_to_wait=wait,
+                )
+            )
             await gate.leave(
                 Departure(
                     at=ended_at,
                     answered=answer.status is not None,
                     asked_to_pause=answer.status == 429,
-                    retry_after=parse_retry_after(answer.retry_after, now=ended_at),
+                    retry_after=wait,
                 )
             )
         return answer
@@ -126,5 +139,5 @@ class ScriptedInternet:
     def shortest_rest(self, host: str) -> timedelta | None:
         """The shortest pause between two visits; negative if they overlapped, None for fewer than two."""
         visits = self.visits(host)
-        rests = [later.started_at - earlier.ended_at for earlier, later in zip(visits, visits[1:], strict=False)]
+        rests = [later.started_at - earlier.ended_at for earlier, later in pairwise(visits)]
         return min(rests, default=None)
