@@ -167,14 +167,15 @@ class App:
     def sole_runner(self) -> Iterator[str]:
         """Be the one process that works on runs in this home; yields its worker name.
 
-        The hosts that a dead predecessor was visiting are free again at once. Raises AlreadyRunning.
+        The hosts that a dead predecessor was visiting are free again after their cooldown. Raises AlreadyRunning.
         """
         from linkwatch_pipeline.adapters.run_lock import hold_run_lock
 
+        def free_hosts(of: str) -> None:
+            self.store.void_leases(token_prefix=of, now=self.clock.now(), cooldown=self.cooldown)
+
         worker = new_worker("run")
-        with hold_run_lock(self.home.run_lock, worker=worker) as predecessor:
-            if predecessor is not None:
-                self.store.void_leases(token_prefix=predecessor, now=self.clock.now(), cooldown=self.cooldown)
+        with hold_run_lock(self.home.run_lock, worker=worker, bury=free_hosts):
             yield worker
 
     def in_week(self, week: datetime) -> App:

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def load(
     return load_settings(file, env=env or {}, flags=flags, fixture=fixture)
 
 
-def refusal(tmp_path: Path, toml: str = "", **given: object) -> str:
+def refusal(tmp_path: Path, toml: str = "", **given: Any) -> str:
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, toml, **given)
     return str(refused.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +13,13 @@ from linkwatch_pipeline.domain.errors import AlreadyRunning, ConfigurationError
 
 
 @contextmanager
-def hold_run_lock(path: Path, *, worker: str) -> Iterator[str | None]:
-    """Hold the lock; yields the worker that held it before if it died without letting go, else None.
+def hold_run_lock(path: Path, *, worker: str, bury: Callable[[str], object]) -> Iterator[None]:
+    """Hold the lock.
 
     The kernel frees the lock when the process ends, however it ends; a name left in the file tells of a death.
+
+    Args: bury: called with the worker that held it before if it died without letting go. Only then is its name
+        replaced, so whoever dies in the middle of a burial leaves it to the next one.
     Raises: AlreadyRunning, ConfigurationError if the file cannot be used.
     """
     try:
@@ -26,8 +29,10 @@ def hold_run_lock(path: Path, *, worker: str) -> Iterator[str | None]:
     try:
         _lock(descriptor, path)
         predecessor = os.read(descriptor, 4096).decode(errors="replace").strip()
+        if predecessor:
+            bury(predecessor)
         _write(descriptor, worker)
-        yield predecessor or None
+        yield
         _write(descriptor, "")
     finally:
         os.close(descriptor)

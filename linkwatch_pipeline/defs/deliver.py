@@ -1,30 +1,45 @@
 """Telling owners: the sensor looks for notices that are due, the asset sends them."""
 
+from collections import Counter
+from datetime import timedelta
+
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
-from linkwatch_pipeline.domain.notices import is_claimable
+from linkwatch_pipeline.defs.tables import NOTICE_COLUMNS, column_schema, notice_table
+from linkwatch_pipeline.domain.notices import NoticeStatus, is_claimable
+
+SHOWN_FOR = timedelta(days=30)
 
 
 @dg.asset(
     group_name="notices",
-    kinds={"python"},
+    kinds={"python", "email"},
     owners=["team:data-engineering"],
     deps=["outbox"],
+    metadata={"dagster/column_schema": column_schema(NOTICE_COLUMNS)},
     required_resource_keys={"app"},
 )
 def deliveries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """One attempt for each notice that is due; `sent` means accepted by the provider."""
+    """One attempt for each notice that is due; `sent` means accepted by the provider.
+
+    The table shows where every notice of the last 30 days, or still unsettled, stands now, the newest first.
+    """
     app: App = context.resources.app
     report = app.deliver()
+    since = app.clock.now() - SHOWN_FOR
+    notices = [n for n in app.store.notices() if not n.status.is_settled or (n.sent_at or n.created_at) >= since]
+    standing = Counter(notice.status for notice in notices)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": report.sent,
             "sent": report.sent,
+            "notices": notice_table(reversed(notices)),
             "retried_later": report.retried,
             "failed": report.failed,
             "unknown": report.unknown,
             "without_owner": report.without_owner,
+            "still_unsettled": sum(standing[status] for status in NoticeStatus if not status.is_settled),
         }
     )
 
@@ -37,16 +52,18 @@ deliver_notices_job = dg.define_asset_job(
 @dg.sensor(
     job=deliver_notices_job,
     minimum_interval_seconds=60,
+    description="Asks for a delivery when a notice is due.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     required_resource_keys={"app"},
 )
 def outbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-    """Asks for a delivery when a notice is due. The outbox itself decides what is sent: this only wakes somebody."""
+    """The outbox itself decides what is sent: this only wakes somebody."""
     app: App = context.resources.app
     now = app.clock.now()
-    due = [n for n in app.store.notices(unsettled_only=True) if is_claimable(n, now)]
+    unsettled = list(app.store.notices(unsettled_only=True))
+    due = [notice for notice in unsettled if is_claimable(notice, now)]
     if not due:
-        return dg.SkipReason("0 notices are due")
+        return dg.SkipReason(f"0 of {len(unsettled)} unsettled notices are due")
     # A run key is used up even by a failed run, so it carries the attempt and the minute.
     first = due[0]
     key = f"{first.transition_id}:{first.attempts}:{len(due)}:{now:%Y%m%d%H%M}"

@@ -5,12 +5,28 @@ from collections.abc import Iterator
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
+from linkwatch_pipeline.defs.pictures import outcome_bars
 from linkwatch_pipeline.defs.register import refuse_missed
-from linkwatch_pipeline.defs.tables import host_table, run_numbers
+from linkwatch_pipeline.defs.tables import (
+    HOST_COLUMNS,
+    column_schema,
+    host_table,
+    outcome_table,
+    pace_table,
+    page_list,
+    page_table,
+    percentage,
+    run_numbers,
+    run_table,
+)
 from linkwatch_pipeline.defs.weekly import weekly_partitions
-from linkwatch_pipeline.domain.runs import Run
-from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.domain.coverage import coverage
+from linkwatch_pipeline.domain.outcomes import RULES_VERSION
+from linkwatch_pipeline.domain.runs import JobStatus, Run
 from linkwatch_pipeline.use_cases.observe_week import begin_week, finish_run, group_hosts
+from linkwatch_pipeline.use_cases.review_week import WeekReview, review_week, slowest_hosts
+
+MOST_SLOW_HOSTS = 20
 
 
 def _week(context: dg.OpExecutionContext) -> tuple[App, Run]:
@@ -44,28 +60,53 @@ def check_host_batch(context: dg.OpExecutionContext, hosts: list[str]) -> int:
 
 @dg.op(required_resource_keys={"app", "run_lock"})
 def close_week(context: dg.OpExecutionContext, batches: list[int]) -> dg.MaterializeResult[None]:
-    """Close the run if it is over, and say how it went: as closed, or as it stands."""
+    """Close the run if it is over, and say how the week went: as closed, or as it stands."""
     app, run = _week(context)
     run = finish_run(app.store, run.run_id, now=app.clock.now())
-    counts = run_counts(app.store, run)
-    context.log.info(f"run {run.run_id} is {run.state.value}: {counts.terminal} of {counts.expected} jobs ended")
+    review = review_week(app.store, run.intended_at)
+    if review is None:
+        raise LookupError(f"run {run.run_id} is not in the store")
+    _tell(context.log, review)
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": counts.terminal,
-            **run_numbers(run, counts),
-            "hosts": host_table(app.store.chains(run.run_id)),
+            "dagster/row_count": review.weekly.counts.terminal,
+            "coverage_percent": percentage(coverage(review.weekly.counts)),
+            "outcomes_picture": outcome_bars(review.weekly.counts.by_end),
+            "outcomes": outcome_table(review.weekly.counts),
+            "links_in_trouble": len(review.troubled),
+            "pages_in_trouble": page_table(review.troubled),
+            "pages": page_list(review.troubled),
+            "hosts": host_table(c for summary in review.runs for c in app.store.chains(summary.run.run_id)),
+            "slowest_hosts": pace_table(slowest_hosts(review.paces.values(), most=MOST_SLOW_HOSTS)),
+            "runs": run_table(review.runs),
+            **run_numbers(review.weekly.run, review.weekly.counts),
             "batches": len(batches),
         }
     )
 
 
+def _tell(log: dg.DagsterLogManager, review: WeekReview) -> None:
+    for summary in review.runs:
+        run, counts = summary.run, summary.counts
+        log.info(f"run {run.run_id} is {run.state.value}: {counts.terminal} of {counts.expected} jobs ended")
+        expired = counts.by_end.get(JobStatus.EXPIRED.value, 0)
+        if expired:
+            log.warning(f"{expired} jobs of run {run.run_id} expired: their links were not observed in it")
+
+
 @dg.graph_asset(
     partitions_def=weekly_partitions,
     group_name="weekly",
-    kinds={"python"},
+    kinds={"python", "http"},
     owners=["team:data-engineering"],
+    metadata={"dagster/column_schema": column_schema(HOST_COLUMNS)},
+    code_version=f"rules-{RULES_VERSION}",
     ins={"link_registry": dg.AssetIn(dagster_type=dg.Nothing)},
 )
 def observation_batches(link_registry):  # type: ignore[no-untyped-def]  # Dagster reads the graph from the bare call
-    """What was observed this week, one row per host: jobs, outcomes, active interval, next due."""
+    """What was observed this week, one row per host: jobs, outcomes, active interval, next due.
+
+    The numbers are those of the weekly run. Links that were throttled are looked at again in retry runs, which the
+    table `runs` shows. The code version is that of the rules by which answers are judged.
+    """
     return close_week(plan_host_batches(link_registry).map(check_host_batch).collect())

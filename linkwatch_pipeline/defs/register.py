@@ -3,11 +3,12 @@
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
-from linkwatch_pipeline.defs.tables import table
-from linkwatch_pipeline.defs.weekly import weekly_partitions
+from linkwatch_pipeline.defs.tables import LINK_COLUMNS, LONGEST_TABLE, column_schema, link_table, table
+from linkwatch_pipeline.defs.weekly import weekly_freshness, weekly_partitions
 from linkwatch_pipeline.domain.runs import Run
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.review_week import summarise_registry
 from linkwatch_pipeline.use_cases.start_week import was_missed
 
 
@@ -16,24 +17,33 @@ from linkwatch_pipeline.use_cases.start_week import was_missed
     group_name="weekly",
     kinds={"python"},
     owners=["team:data-engineering"],
+    metadata={"dagster/column_schema": column_schema(LINK_COLUMNS)},
+    freshness_policy=weekly_freshness,
     required_resource_keys={"app"},
 )
 def link_registry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Every link that is watched this week, frozen as jobs with their sequences: one row per link."""
+    """Every link that is watched this week, frozen as jobs with their sequences: one row per link.
+
+    `row_count` counts the jobs of the week's run; the table shows the links as they stand now, broken ones first.
+    """
     app: App = context.resources.app.in_week(context.partition_time_window.start)
     run = begin_week(app.store, context.partition_time_window.start, now=app.clock.now())
     refuse_missed(run)
-    chains = list(app.store.chains(run.run_id))
+    chains = sorted(app.store.chains(run.run_id), key=lambda chain: (-chain.total, chain.host))
+    registry = summarise_registry(app.store, most=LONGEST_TABLE)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": run_counts(app.store, run).expected,
-            "run_id": run.run_id,
-            "state": run.state.value,
+            "links": link_table(registry.links),
+            "links_watched": registry.watched,
+            **{f"links_{state.value}": count for state, count in registry.by_state.items()},
+            "links_without_owner": registry.without_owner,
             "hosts": len(chains),
             "busiest_hosts": table(
-                {"host": "", "links": "jobs in this run"},
-                [(c.host, c.total) for c in sorted(chains, key=lambda c: (-c.total, c.host))[:20]],
+                (dg.TableColumn("host"), dg.TableColumn("jobs", "int")), [(c.host, c.total) for c in chains[:20]]
             ),
+            "run_id": run.run_id,
+            "state": run.state.value,
         }
     )
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App, build_app_from_environment
+from linkwatch_pipeline.domain.timestamps import parse_week
+
+PARTITION_TAG = "dagster/partition"  # Dagster's own; its constant is not public
 
 
 @dg.resource(description="The application on the home that LINKWATCH_HOME names (default ./.linkwatch).")
@@ -22,5 +25,7 @@ def app_resource(_context: dg.InitResourceContext) -> Iterator[App]:
 )
 def run_lock_resource(context: dg.InitResourceContext) -> Iterator[str]:
     app: App = context.resources.app
-    with app.sole_runner() as worker:
+    # Hosts that a dead predecessor was visiting rest from now on, and in a story home `now` is the week's.
+    week = context.run.tags.get(PARTITION_TAG) if context.run is not None else None
+    with (app.in_week(parse_week(week)) if week is not None else app).sole_runner() as worker:
         yield worker

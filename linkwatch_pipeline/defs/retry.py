@@ -11,11 +11,12 @@ from linkwatch_pipeline.domain.timestamps import week_key
 @dg.sensor(
     job=weekly_check,
     minimum_interval_seconds=60,
+    description="Asks for the weekly job again while a retry run of its week is open.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     required_resource_keys={"app"},
 )
 def retry_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-    """Asks for the weekly job again while one of the week's retry runs is open."""
+    """Several ticks may ask for the same week: its run adopts what is there, and ends at once when nothing is left."""
     app: App = context.resources.app
     open_retries = [run for run in app.store.runs(open_only=True) if is_retry(run.run_id)]
     if not open_retries:

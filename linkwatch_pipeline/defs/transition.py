@@ -3,9 +3,18 @@
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
-from linkwatch_pipeline.defs.tables import table
+from linkwatch_pipeline.defs.tables import (
+    CHANGE_COLUMNS,
+    NOTICE_COLUMNS,
+    change_list,
+    change_table,
+    column_schema,
+    notice_table,
+)
 from linkwatch_pipeline.defs.weekly import weekly_partitions
-from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds
+from linkwatch_pipeline.domain.links import LinkState
+from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.review_week import changes_of_week, notices_of_week
 
 
 @dg.asset(
@@ -14,22 +23,20 @@ from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds
     kinds={"python"},
     owners=["team:data-engineering"],
     deps=["observation_batches"],
+    metadata={"dagster/column_schema": column_schema(CHANGE_COLUMNS)},
     required_resource_keys={"app"},
 )
 def state_transitions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Every link that broke or came back this week: one row per meaningful change of state."""
     app: App = context.resources.app
-    start = context.partition_time_window.start
-    rows = [t for t in app.store.transitions() if start <= t.at < start + WEEK]
+    changes = changes_of_week(app.store, context.partition_time_window.start)
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(rows),
-            "newly_broken": sum(t.to_state == "broken" for t in rows),
-            "recovered": sum(t.from_state == "broken" for t in rows),
-            "transitions": table(
-                {"transition": "link:version", "link": "", "from": "", "to": "", "sequence": "", "at": "UTC"},
-                [(t.id, t.link_id, t.from_state, t.to_state, t.sequence, format_seconds(t.at)) for t in rows],
-            ),
+            "dagster/row_count": len(changes),
+            "newly_broken": sum(change.to_state is LinkState.BROKEN for change, _ in changes),
+            "recovered": sum(change.from_state is LinkState.BROKEN for change, _ in changes),
+            "transitions": change_table(changes),
+            "pages": change_list(changes),
         }
     )
 
@@ -40,20 +47,21 @@ def state_transitions(context: dg.AssetExecutionContext) -> dg.MaterializeResult
     kinds={"python"},
     owners=["team:data-engineering"],
     deps=["state_transitions"],
+    metadata={"dagster/column_schema": column_schema(NOTICE_COLUMNS)},
     required_resource_keys={"app"},
 )
 def outbox(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """The notices of this week's transitions, and how far each has come: one row per notice."""
+    """The notices of this week's transitions, and how far each had come when this was written: one row per notice.
+
+    They are sent afterwards, by `deliveries`, which shows where they stand now.
+    """
     app: App = context.resources.app
-    start = context.partition_time_window.start
-    rows = [n for n in app.store.notices() if start <= n.observed_at < start + WEEK]
+    notices = notices_of_week(app.store, context.partition_time_window.start)
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(rows),
-            "unsettled": sum(not n.status.is_settled for n in rows),
-            "notices": table(
-                {"transition": "", "link": "", "owner": "", "status": "", "attempts": "", "last_error": ""},
-                [(n.transition_id, n.link_id, n.owner, n.status, n.attempts, n.last_error) for n in rows],
-            ),
+            "dagster/row_count": len(notices),
+            "pending": sum(notice.status is NoticeStatus.PENDING for notice in notices),
+            "unsettled": sum(not notice.status.is_settled for notice in notices),
+            "notices": notice_table(notices),
         }
     )

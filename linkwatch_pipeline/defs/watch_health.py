@@ -1,33 +1,52 @@
 """Is linkwatch well? The sensor looks every five minutes and beats its heart; the asset keeps what it found."""
 
+from datetime import timedelta
+
 import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
-from linkwatch_pipeline.defs.tables import table
-from linkwatch_pipeline.domain.health import is_healthy
+from linkwatch_pipeline.defs.tables import column_schema, table
+from linkwatch_pipeline.domain.health import Severity
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.use_cases.watch_health import watch_health
+
+FINDING_COLUMNS = (
+    dg.TableColumn("severity", description="critical makes the verdict unhealthy; a warning can wait"),
+    dg.TableColumn("detail"),
+    dg.TableColumn("subject", description="the run, notice or week that it is about"),
+    dg.TableColumn("since", description="UTC"),
+    dg.TableColumn("code", description="the same for the same kind of fault"),
+)
 
 
 @dg.asset(
     group_name="health",
     kinds={"python"},
     owners=["team:data-engineering"],
+    metadata={"dagster/column_schema": column_schema(FINDING_COLUMNS)},
+    # The sensor asks for it at least once a day: when it grows old, nobody is watching.
+    freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=25)),
+    check_specs=[
+        dg.AssetCheckSpec("nothing_is_critical", asset="run_health", description="No finding needs somebody now.")
+    ],
     required_resource_keys={"app"},
 )
-def run_health(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+def run_health(context: dg.AssetExecutionContext) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare
     """What is not well with linkwatch itself: one row per finding, the worst first."""
     app: App = context.resources.app
     findings = watch_health(app.store, app.metrics, clock=app.clock)
+    critical = sum(finding.severity is Severity.CRITICAL for finding in findings)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(findings),
-            "healthy": is_healthy(findings),
+            "critical": critical,
+            "warnings": len(findings) - critical,
             "findings": table(
-                {"severity": "", "code": "", "subject": "", "detail": "", "since": "UTC"},
-                [(f.severity, f.code, f.subject, f.detail, format_seconds(f.since)) for f in findings],
+                FINDING_COLUMNS,
+                [(f.severity.value, f.detail, f.subject, format_seconds(f.since), f.code) for f in findings],
             ),
-        }
+        },
+        check_results=[dg.AssetCheckResult(passed=critical == 0, metadata={"critical": critical})],
     )
 
 
@@ -37,6 +56,7 @@ run_health_job = dg.define_asset_job("watch_health", selection=[run_health], des
 @dg.sensor(
     job=run_health_job,
     minimum_interval_seconds=300,
+    description="Looks and beats its heart every five minutes; asks for a run on a new verdict, and once a day.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     required_resource_keys={"app"},
 )

@@ -28,5 +28,4 @@ def is_poor(value: float | None) -> bool:
 
 def percent(value: float | None) -> str:
     """`99.5 %`, cut and never rounded up to 100, or `no data`."""
-    # The inner rounding only mends binary fractions: 57 of 100 is 57.0 %, though 0.57 * 1000 is 569.999...
-    return "no data" if value is None else f"{int(round(value * 1000, 6)) / 10:.1f} %"
+    return "no data" if value is None else f"{int(value * 1000) / 10:.1f} %"

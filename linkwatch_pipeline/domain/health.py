@@ -179,6 +179,7 @@ def _exports(facts: HealthFacts) -> Iterable[Finding]:
             code="week_unexported",
             severity=Severity.WARNING,
             subject=week.date().isoformat(),
-            detail="Observations older than 80 days are not in the warehouse yet; run 'linkwatch report'.",
+            detail="Observations older than 80 days are not in the warehouse yet; run "
+            f"'linkwatch run --week {week.date().isoformat()}', which exports a finished week again.",
             since=week,
         )

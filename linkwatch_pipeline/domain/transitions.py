@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.outcomes import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A change of state worth telling; its id is `link:version`. `since` is when the old state began, None if unknown."""
+    """A change of state worth telling; its id is `link:version`. `since` is when the old state began, if known."""
 
     id: str
     link_id: str
@@ -83,7 +83,7 @@ def transition_id(link_id: str, version: int) -> str:
 
 
 def escaped_id(value: str) -> str:
-    """`guide_3a2`: a transition or link id of letters, digits, `-` and `_hh` alone, for file names, tags and mail ids."""
+    """`guide_3a2`: an id as letters, digits, `-` and `_hh` alone, for file names, provider tags and message ids."""
     return re.sub(r"[^A-Za-z0-9-]", lambda match: "".join(f"_{byte:02x}" for byte in match[0].encode()), value)
 
 

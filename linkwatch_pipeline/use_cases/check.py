@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -24,27 +25,37 @@ from linkwatch_pipeline.domain.runs import (
     HostChain,
     JobRecord,
     JobStatus,
+    Run,
 )
+from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.dispatch import SendHead, due_head
 from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the store says about a message's job, read together: each trip to the store costs as much as the reads."""
+
+    job: JobRecord
+    run: Run | None
+    link: Link | None
+    chain: HostChain | None
+
+
 async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> None:
     """Do what the message asks for, if it is still to be done. When this returns, the message may be acknowledged."""
-    store = parts.store
-    job = await parts.blocking(lambda: store.get_job(message.run_id, message.link_id))
-    if job is None:
+    known = await parts.blocking(lambda: _look_up(parts.store, message))
+    if known is None:
         logger.warning("message of an unknown job", extra={"action": "drop", "job_id": message.job_id})
         return
+    job, link = known.job, known.link
     if job.status.is_terminal:
         await _mend_chain(parts, job, send)
         return
-    run = await parts.blocking(lambda: store.get_run(job.run_id))
-    if run is None or run.state.is_over:
+    if known.run is None or known.run.state.is_over:
         return
-    link = await parts.blocking(lambda: store.get_link(job.link_id))
     if link is None or link.retired_at is not None or link.config_version != job.config_version:
         retired = link is None or link.retired_at is not None
         reason = Reason.RETIRED if retired else Reason.CONFIG_CHANGED
@@ -53,14 +64,22 @@ async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> Non
     if job.deaths >= DEATHS_UNTIL_ABANDONED:
         await end_job(parts, job, JobStatus.ABANDONED, Reason.POISON, send)
         return
-    if await _host_gave_up_on_us(parts, job):
+    if _host_gave_up_on_us(job, known.chain):
         await expire_chain(parts, job, Reason.HOST_THROTTLED)
         return
     await _visit(parts, job, link, send)
 
 
-async def _host_gave_up_on_us(parts: CheckParts, job: JobRecord) -> bool:
-    chain = await parts.blocking(lambda: parts.store.get_chain(job.run_id, job.host))
+def _look_up(store: Store, message: CheckJob) -> _Known | None:
+    job = store.get_job(message.run_id, message.link_id)
+    if job is None:
+        return None
+    if job.status.is_terminal:
+        return _Known(job, None, None, None)
+    return _Known(job, store.get_run(job.run_id), store.get_link(job.link_id), store.get_chain(job.run_id, job.host))
+
+
+def _host_gave_up_on_us(job: JobRecord, chain: HostChain | None) -> bool:
     return chain is not None and chain.head == job.link_id and chain.streak >= THROTTLED_IN_A_ROW
 
 
@@ -147,20 +166,29 @@ def observe(
 
 
 async def _record(parts: CheckParts, job: JobRecord, observation: Observation, send: SendHead) -> None:
-    now = parts.clock.now()
     try:
-        recorded = await parts.blocking(
-            lambda: parts.store.record(observation, default_confirm=parts.default_confirm, now=now)
-        )
+        recorded, following = await parts.blocking(lambda: _commit(parts, job, observation))
     except ConflictingContent:
         # Another worker committed this job first, and its response differed: the first commit is the truth.
-        recorded = None
-    if recorded is None or recorded.kind in (RecordKind.DUPLICATE, RecordKind.JOB_ENDED):
+        await _mend_chain(parts, job, send)
+        return
+    if recorded.kind in (RecordKind.DUPLICATE, RecordKind.JOB_ENDED):
         await _mend_chain(parts, job, send)
         return
     _tell(parts, job, recorded, observation)
-    if recorded.chain is not None and recorded.chain.head == job.next:
-        await _send_next(parts, recorded.chain, send)
+    if following is not None:
+        await send(*following)
+
+
+def _commit(
+    parts: CheckParts, job: JobRecord, observation: Observation
+) -> tuple[Recorded, tuple[JobRecord, timedelta] | None]:
+    """Record, and look up what has to be sent next if the host's chain moved on."""
+    store = parts.store
+    recorded = store.record(observation, default_confirm=parts.default_confirm, now=parts.clock.now())
+    if recorded.chain is None or recorded.chain.head != job.next:
+        return recorded, None
+    return recorded, due_head(store, recorded.chain, now=parts.clock.now())
 
 
 def _tell(parts: CheckParts, job: JobRecord, recorded: Recorded, observation: Observation) -> None:

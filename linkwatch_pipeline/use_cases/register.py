@@ -87,7 +87,7 @@ def register_link(
     """
     check_link_id(link_id)
     url = check_url(url)
-    new_owner = _owner_to_write(store, owner, notify)
+    new_owner = owner_to_write(store, owner, notify)
     wanted = Link(
         id=link_id,
         url=url,
@@ -130,7 +130,7 @@ def update_link(
         raise InvalidInput(
             "notify", "an address alone changes nothing", "Name the owner too, or use 'linkwatch owner'."
         )
-    new_owner = _owner_to_write(store, owner, notify) if owner is not None else None
+    new_owner = owner_to_write(store, owner, notify) if owner is not None else None
 
     def decide(stored: Link | None) -> Registered:
         link = _existing(stored, link_id)
@@ -168,7 +168,7 @@ def list_links(store: Store, *, owner: str | None = None, state: LinkState | Non
     return (link for link in store.links(owner=owner) if state is None or link.state is state)
 
 
-def _owner_to_write(store: Store, team: str, notify: str | None) -> Owner | None:
+def owner_to_write(store: Store, team: str, notify: str | None) -> Owner | None:
     """The owner that has to be made; None if the team is known, with the same address if one is given."""
     check_team(team)
     address = check_address(notify, "notify") if notify is not None else None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
@@ -105,6 +105,16 @@ def test_an_expired_receipt_still_acknowledges_until_the_next_delivery() -> None
     assert received(queue) == []
 
 
+def test_a_message_that_is_visible_again_cannot_be_hidden_with_its_old_receipt() -> None:
+    clock = VirtualClock()
+    queue = MemoryQueue(clock, visibility=timedelta(seconds=10))
+    queue.send([job("a")])
+    (receipt,) = queue.receive()
+    clock.advance(timedelta(seconds=10))
+    queue.change_visibility(receipt, delay=timedelta(seconds=600))
+    assert received(queue) == ["a"]
+
+
 @given(
     st.lists(
         st.one_of(
@@ -117,6 +127,7 @@ def test_an_expired_receipt_still_acknowledges_until_the_next_delivery() -> None
         max_size=60,
     )
 )
+@settings(deadline=None)
 def test_every_message_ends_acknowledged_dead_or_still_there(steps: list[tuple[str, int]]) -> None:
     clock = VirtualClock()
     queue = MemoryQueue(clock, visibility=timedelta(seconds=25), max_receives=3)

@@ -92,6 +92,11 @@ def test_any_text_arrives_as_it_was(case: NotifierCase, text: str) -> None:
     assert part(message, "html") == f"<p>{text}</p>\n"
 
 
+def test_no_line_on_the_way_is_longer_than_a_transport_must_carry(case: NotifierCase) -> None:
+    message = case.sent(text="x" * 3_000 + "\n", html="<p>" + "y" * 3_000 + "</p>\n")
+    assert max(len(line) for line in message.as_bytes().splitlines()) <= 998
+
+
 def test_the_provider_names_what_it_accepted(case: NotifierCase) -> None:
     first = case.notifier.send(a_mail())
     second = case.notifier.send(a_mail(transition_id="guide:3", message_id="<guide_3a3@linkwatch.invalid>"))

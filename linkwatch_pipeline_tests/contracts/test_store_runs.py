@@ -104,24 +104,22 @@ class TestRuns:
         assert store.get_run(RUN_ID) is None
         assert store.get_job(RUN_ID, "guide") is None
         assert store.get_chain(RUN_ID, HOST) is None
-        assert list(store.jobs(RUN_ID)) == list(store.chains(RUN_ID)) == []
+        assert list(store.jobs(RUN_ID)) == []
+        assert list(store.chains(RUN_ID)) == []
 
 
 class TestDispatchProgress:
     def test_it_goes_forward_and_never_back(self, store: Store) -> None:
         store.create_run(a_run())
         seen = []
-        for cursor, count in [
-            ("b.example.com", 10),
-            ("a.example.com", 4),
-            ("b.example.com", 10),
-            ("c.example.com", 12),
-        ]:
+        steps = [("b.example.com", 10), ("a.example.com", 4), ("b.example.com", 11), ("c.example.com", 12), ("d", 9)]
+        for cursor, count in steps:
             store.save_dispatch_progress(RUN_ID, cursor=cursor, dispatched=count)
             run = store.get_run(RUN_ID)
             assert run is not None
             seen.append((run.cursor, run.dispatched))
-        assert seen == [("b.example.com", 10), ("b.example.com", 10), ("b.example.com", 10), ("c.example.com", 12)]
+        assert [cursor for cursor, _ in seen] == ["b.example.com"] * 3 + ["c.example.com", "d"]
+        assert [count for _, count in seen] == [10, 10, 10, 12, 12]
 
     def test_it_is_not_saved_once_every_job_exists(self, store: Store) -> None:
         store.create_run(a_run())
@@ -479,6 +477,14 @@ class TestRechaining:
         mended = store.rechain(RUN_ID, HOST, now=after(minutes=5))
         assert mended == replace(emptied, head="b", head_ready_at=after(minutes=5))
 
+    def test_a_job_that_ended_before_its_chain_was_put_is_counted(self, store: Store) -> None:
+        jobs = linked([a_job(link) for link in links_of(store, "a", "b")])
+        store.create_run(a_run())
+        store.put_jobs([replace(jobs[0], status=JobStatus.EXPIRED, reason=Reason.STALLED), jobs[1]])
+        store.put_chain(a_chain(jobs))
+        mended = store.rechain(RUN_ID, HOST, now=after(minutes=5))
+        assert mended == replace(a_chain(jobs), remaining=1, counts={"expired": 1}) == chain_of(store)
+
     def test_a_host_without_a_chain_has_nothing_to_mend(self, store: Store) -> None:
         assert store.rechain(RUN_ID, HOST, now=MONDAY) is None
 
@@ -500,4 +506,6 @@ class TestPruningRuns:
             assert len(list(store.jobs(run.run_id))) == (2 if kept else 0)
             assert len(list(store.chains(run.run_id))) == (1 if kept else 0)
         assert len(list(store.observations())) == 8
+        store.create_run(a_run(after(days=-7), state=RunState.MISSED))
+        assert store.prune_runs(started_before=MONDAY) == 1
         assert store.prune_runs(started_before=runs[3].started_at) == 0

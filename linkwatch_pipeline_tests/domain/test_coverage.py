@@ -45,7 +45,14 @@ def test_no_data_and_little_data_deserve_a_warning(value: float | None, poor: bo
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "no data"), (0.0, "0.0 %"), (1.0, "100.0 %"), (5999 / 6000, "99.9 %"), (0.9999999, "99.9 %"), (2 / 3, "66.6 %")],
+    [
+        (None, "no data"),
+        (0.0, "0.0 %"),
+        (1.0, "100.0 %"),
+        (5999 / 6000, "99.9 %"),
+        (0.9999999, "99.9 %"),
+        (2 / 3, "66.6 %"),
+    ],
 )
 def test_a_percentage_is_cut(value: float | None, text: str) -> None:
     assert percent(value) == text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,8 @@ from linkwatch_pipeline.domain.hosts import (
     LEASE_FOR,
     LONGEST_DEFERRAL,
     Admitted,
-    Deferred,
     DeferralReason,
+    Deferred,
     Departure,
     HostRecord,
     admit,
@@ -50,8 +51,8 @@ def visited() -> HostRecord:
     return entered.record
 
 
-def left(record: HostRecord, *, at_s: float = 3, chance: float = 0.5, **how: object) -> HostRecord:
-    departure = Departure(at=after(seconds=at_s), **{"answered": True, **how})  # type: ignore[arg-type]
+def left(record: HostRecord, *, at_s: float = 3, chance: float = 0.5, **how: Any) -> HostRecord:
+    departure = Departure(at=after(seconds=at_s), **{"answered": True, **how})
     return leave(record, departure, cooldown=COOLDOWN, chance=Always(chance))
 
 
@@ -93,7 +94,7 @@ def test_after_a_visit_the_host_cools_down() -> None:
 
 @given(now=SECONDS, lease=st.none() | SECONDS, allowed=st.none() | SECONDS, skew_s=st.integers(0, 5))
 def test_a_visitor_enters_only_when_both_times_are_past_and_never_waits_too_long(
-    now: object, lease: object, allowed: object, skew_s: int
+    now: datetime, lease: datetime | None, allowed: datetime | None, skew_s: int
 ) -> None:
     record = replace(
         NEVER_VISITED,
@@ -103,11 +104,11 @@ def test_a_visitor_enters_only_when_both_times_are_past_and_never_waits_too_long
         next_allowed_at=allowed,
     )
     skew = timedelta(seconds=skew_s)
-    answer = admit(record, token="t2", job_id="job-2", now=now, skew=skew)  # type: ignore[arg-type]
-    free = all(at is None or at + skew <= now for at in (lease, allowed))  # type: ignore[operator]
+    answer = admit(record, token="t2", job_id="job-2", now=now, skew=skew)
+    free = all(at is None or at + skew <= now for at in (lease, allowed))
     assert isinstance(answer, Admitted) is free
     if isinstance(answer, Deferred):
-        assert now < answer.until <= now + LONGEST_DEFERRAL  # type: ignore[operator]
+        assert now < answer.until <= now + LONGEST_DEFERRAL
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_a_visitor_enters_only_when_both_times_are_past_and_never_waits_too_long
         ({"asked_to_pause": True}, 60, 3),  # 30 s x 2^2 x 0.5
     ],
 )
-def test_how_a_visit_ended_decides_the_pause_and_the_backoff(how: dict[str, object], pause_s: int, level: int) -> None:
+def test_how_a_visit_ended_decides_the_pause_and_the_backoff(how: dict[str, Any], pause_s: int, level: int) -> None:
     record = left(replace(visited(), backoff_level=2), at_s=10, **how)
     assert record.next_allowed_at == after(seconds=10 + pause_s)
     assert record.backoff_level == level

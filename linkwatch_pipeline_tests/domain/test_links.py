@@ -35,7 +35,7 @@ def test_a_link_id_is_accepted(value: str) -> None:
     "value", ["", " ", "x" * 81, "-a", ".a", "_a", "a b", "a:b", "a/b", "guide\n", "é", "a\x00", "../etc", None, 7]
 )
 def test_what_is_no_link_id_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="link id: .* is not a link id"):
+    with pytest.raises(InvalidInput, match="is not a link id"):
         check_link_id(value)
 
 
@@ -52,7 +52,9 @@ def test_a_url_gets_its_one_spelling(value: str, canonical: str) -> None:
     assert check_url(value) == canonical
 
 
-@pytest.mark.parametrize("value", ["", "guide", "ftp://example.com/", "javascript:alert(1)", "https://", "//example.com"])
+@pytest.mark.parametrize(
+    "value", ["", "guide", "ftp://example.com/", "javascript:alert(1)", "https://", "//example.com"]
+)
 def test_what_is_no_page_address_is_refused(value: str) -> None:
     with pytest.raises(InvalidInput, match="Give an absolute URL"):
         check_url(value)
@@ -87,7 +89,9 @@ def test_what_is_no_team_is_refused(value: str) -> None:
         check_team(value)
 
 
-@pytest.mark.parametrize("value", ["a@b.example", "first.last+tag@sub.example.com", "o'neil@example.com", "x@xn--bcher-kva.example"])
+@pytest.mark.parametrize(
+    "value", ["a@b.example", "first.last+tag@sub.example.com", "o'neil@example.com", "x@xn--bcher-kva.example"]
+)
 def test_an_address_is_accepted(value: str) -> None:
     assert check_address(value) == value
 
@@ -139,12 +143,13 @@ def test_what_is_no_sequence_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("check", [check_link_id, check_url, check_team, check_address, check_marker])
 @given(value=st.text(max_size=300))
-def test_whatever_is_given_is_taken_or_refused_politely(check: Callable[[str], object], value: str) -> None:
+def test_whatever_is_given_is_taken_or_refused_in_few_words(check: Callable[[str], object], value: str) -> None:
+    problem = ""
     try:
         check(value)
     except InvalidInput as refused:
-        assert refused.mend
-        assert len(str(refused)) < 500
+        problem = str(refused)
+    assert len(problem) < 500
 
 
 def test_the_next_sequence_follows_the_highest_applied_or_promised() -> None:

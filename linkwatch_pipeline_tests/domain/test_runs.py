@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,8 +104,9 @@ def test_a_run_is_given_up_six_hours_after_its_start() -> None:
 
 @pytest.mark.parametrize("field", ["intended_at", "started_at"])
 def test_a_run_has_no_naive_times(field: str) -> None:
+    naive: dict[str, Any] = {field: MONDAY.replace(tzinfo=None)}
     with pytest.raises(ValueError, match=field):
-        a_run(run_id=RUN_ID, **{field: MONDAY.replace(tzinfo=None)})
+        replace(a_run(), **naive)
 
 
 COUNTS = st.dictionaries(st.sampled_from(COUNTED), st.integers(1, 50), max_size=len(COUNTED))

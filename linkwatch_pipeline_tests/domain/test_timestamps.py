@@ -53,7 +53,9 @@ def test_any_offset_is_read_as_utc(text: str) -> None:
     assert parse_utc(text).tzinfo is UTC
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-09-28T09:00:00", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+23:00"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "2026-09-28T09:00:00", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+23:00"]
+)
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_utc(text)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,7 @@ def test_every_url_of_the_hostile_corpus_gets_the_right_verdict() -> None:
 
 async def _wrong_verdicts(rows: list[dict[str, Any]]) -> list[str]:
     wrong = []
+    trust = ssl.create_default_context()
     for row in rows:
         hops = [
             b"HTTP/1.1 302 Found\r\nLocation: " + location.encode() + b"\r\nContent-Length: 0\r\n\r\n"
@@ -213,7 +215,12 @@ async def _wrong_verdicts(rows: list[dict[str, Any]]) -> list[str]:
         ]
         internet = ScriptedInternet(row["dns"] or {}, [*hops, OK])
         fetcher = GuardedFetcher(
-            PublicPolicy(), clock=SystemClock(), user_agent="test", resolver=internet.resolver, dial=internet.dial
+            PublicPolicy(),
+            clock=SystemClock(),
+            user_agent="test",
+            resolver=internet.resolver,
+            ssl_context=trust,
+            dial=internet.dial,
         )
         result = await fetcher.fetch(row["url"], OpenGate())
         allowed = result.failure is None and result.status == 200

@@ -291,6 +291,18 @@ def test_every_field_of_an_observation_is_a_column_and_instants_are_instants(tmp
         assert str(week[0]) == "2026-09-28"
 
 
+def test_a_file_of_a_newer_schema_is_not_guessed_at(tmp_path: Path) -> None:
+    warehouse = ParquetWarehouse(tmp_path)
+    path = warehouse.path_of(MONDAY)
+    warehouse.write_week(MONDAY, [an_observation(a_link())])
+    newer = path.with_suffix(".newer")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (FROM '{path}') TO '{newer}' (FORMAT parquet, KV_METADATA {{linkwatch_schema: '2'}})")
+    newer.replace(path)
+    with pytest.raises(StoreUnusable, match="schema"):
+        list(warehouse.read_week(MONDAY))
+
+
 def test_a_folder_that_cannot_be_written_is_said_and_the_earlier_file_stays(tmp_path: Path) -> None:
     (tmp_path / "observations").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="cannot be written"):

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkwatch_pipeline.domain.links import LinkState, Place
@@ -143,6 +143,7 @@ def test_a_possible_duplicate_says_so() -> None:
 
 @pytest.mark.parametrize("field", ["url", "owner", "place"])
 @given(text=st.just(HOSTILE) | st.text(max_size=80))
+@settings(max_examples=50, deadline=None)
 def test_hostile_text_stays_text(field: str, text: str) -> None:
     changes: dict[str, Any] = {"places": (Place(file=text, line=1),)} if field == "place" else {field: text}
     plain, hostile = composed(a_notice()), composed(a_notice(**changes))
@@ -161,6 +162,13 @@ def test_hostile_text_stays_text(field: str, text: str) -> None:
 def test_only_a_plain_page_address_becomes_a_link(url: str) -> None:
     page = Page(composed(a_notice(url=url)).html)
     assert "a" not in page.tags
+
+
+def test_a_url_cannot_break_out_of_its_link() -> None:
+    page = Page(composed(a_notice(url='https://a.example/" onclick="x()"><b>y</b>')).html)
+    assert page.attributes["href"] == ['https://a.example/" onclick="x()"><b>y</b>']
+    assert "onclick" not in page.attributes
+    assert "b" not in page.tags
 
 
 def test_the_page_fits_a_phone_and_loads_nothing() -> None:

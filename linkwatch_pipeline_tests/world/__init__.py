@@ -8,6 +8,7 @@ In a coroutine:
                                  ssl_context=world.ssl_context)
         world.week = 1
         ...
+        await world.settle()
     assert world.log.overlaps("docs.example.com") == []
 
 Without a loop: `with world.in_thread(): ...`. In a process of its own, which outlives the killing of the process under

@@ -8,6 +8,7 @@ from functools import cache
 
 import trustme
 
+KINDS = ("good", "wrong_name", "expired", "unknown_ca")
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 _NOT_SO_LONG_AGO = datetime(2020, 2, 1, tzinfo=UTC)
 
@@ -27,6 +28,8 @@ class Authority:
         """The TLS side of a server; None to speak plain HTTP there. For `certificate` see `scripts.Site`."""
         if certificate == "none":
             return None
+        if certificate not in KINDS:
+            raise ValueError(f"{certificate!r} is no kind of certificate; there are {', '.join(KINDS)} and none")
 
         def choose(connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
             connection.context = self._context(host, certificate)
@@ -43,10 +46,8 @@ class Authority:
                 issued = self._trusted.issue_cert("somebody-else.example.com")
             case "expired":
                 issued = self._trusted.issue_cert(host, not_before=_LONG_AGO, not_after=_NOT_SO_LONG_AGO)
-            case "unknown_ca":
-                issued = trustme.CA().issue_cert(host)
             case _:
-                raise ValueError(f"{certificate!r} is no kind of certificate")
+                issued = trustme.CA().issue_cert(host)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         issued.configure_cert(context)
         return context

@@ -214,6 +214,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "s403": status(403),
     "s403_challenge": status(403, "cf-mitigated: challenge"),
     "s403_mark": status(403, "CF-RAY: 1", body=b"<script>window._cf_chl_opt={}</script>"),
+    "s200_mark": status(200, "CF-RAY: 1", body=b"<script>window._cf_chl_opt={}</script>"),
     "s202_waf": status(202, "x-amzn-waf-action: challenge", body=b""),
     "s403_spent": status(403, "X-RateLimit-Remaining: 0"),
     "s404": status(404),

@@ -55,6 +55,11 @@ class Servers:
         address = server.sockets[0].getsockname()
         return address[0], address[1]
 
+    @property
+    def open_connections(self) -> int:
+        """How many conversations go on right now; their hits are not told yet."""
+        return self._open.total()
+
     async def close(self) -> None:
         """Stop listening and drop every connection."""
         for server in self._servers:
@@ -85,7 +90,6 @@ class Servers:
                     await _answer(site, request, reader, writer)
         finally:
             ended = loop.time()
-            self._open[host] -= 1
             writer.close()
             self._tell(
                 Hit(
@@ -102,6 +106,7 @@ class Servers:
                     together_all=together_all,
                 )
             )
+            self._open[host] -= 1
 
     async def _read_request(self, host: str, week: int, reader: asyncio.StreamReader) -> Request:
         async with asyncio.timeout(_PATIENCE):

@@ -60,13 +60,24 @@ class World:
     async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
         return await self.map.resolver(host, port)
 
+    async def settle(self) -> None:
+        """Wait (10 s at most) until no connection is open: a hit is logged when the server has noticed its end."""
+        assert self._servers is not None
+        async with asyncio.timeout(10):
+            while self._servers.open_connections:
+                await asyncio.sleep(0.002)
+
     async def __aenter__(self) -> World:
         authority = Authority()
         self._servers = Servers(self.sites, week=lambda: self.week, now=SystemClock().now, tell=self._tell)
         hosts = {}
-        for number, (host, site) in enumerate(self.sites.items()):
-            ip = f"127.{10 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
-            hosts[host] = await self._open(host, site, ip, authority)
+        try:
+            for number, (host, site) in enumerate(self.sites.items()):
+                ip = f"127.{10 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
+                hosts[host] = await self._open(host, site, ip, authority)
+        except BaseException:
+            await self.__aexit__()
+            raise
         self._map = AddressMap(hosts=hosts, ca_pem=authority.pem)
         return self
 

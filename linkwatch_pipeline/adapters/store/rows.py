@@ -53,45 +53,37 @@ class Table(Generic[R]):
         self.key = key
         self.columns = tuple(field.name for field in fields(record))
         self._record = record
-        self._converters = [(self.columns.index(column), converter) for column, converter in converters.items()]
+        self._converters = dict(converters)
+        self._readers = [(self.columns.index(column), converter.read) for column, converter in converters.items()]
+        self._beside_key = tuple(column for column in self.columns if column not in key)
+        self._where_key = " AND ".join(f"{column} = ?" for column in key)
         self.select = f"SELECT {', '.join(self.columns)} FROM {name}"
+        self.select_one = f"{self.select} WHERE {self._where_key}"
         self.insert = f"INSERT INTO {name} ({', '.join(self.columns)}) VALUES ({', '.join('?' * len(self.columns))})"
         self.insert_if_absent = f"{self.insert} ON CONFLICT ({', '.join(key)}) DO NOTHING"
-        self.where_key = " AND ".join(f"{column} = ?" for column in key)
 
-    def encode(self, record: R) -> Row:
-        """The record's values in column order."""
-        values = [getattr(record, column) for column in self.columns]
-        for index, converter in self._converters:
-            if values[index] is not None:
-                values[index] = converter.write(values[index])
-        return tuple(values)
+    def encode(self, record: R, columns: Sequence[str] = ()) -> Row:
+        """The record's values in the order of `columns`; of all columns if none is named."""
+        return tuple(self._written(column, getattr(record, column)) for column in columns or self.columns)
 
     def decode(self, row: Sequence[Any]) -> R:
         """The record of a row in column order."""
         values = list(row)
-        for index, converter in self._converters:
+        for index, read in self._readers:
             if values[index] is not None:
-                values[index] = converter.read(values[index])
+                values[index] = read(values[index])
         return self._record(**dict(zip(self.columns, values, strict=True)))
 
-    def key_of(self, record: R) -> Row:
-        """The values that identify the record's row."""
-        row = self.encode(record)
-        return tuple(row[self.columns.index(column)] for column in self.key)
+    def update(self, record: R, columns: Sequence[str] = ()) -> tuple[str, Row]:
+        """The statement and values that write `columns` (all beside the key if none is named) of the record's row."""
+        written = columns or self._beside_key
+        assignments = ", ".join([f"{column} = ?" for column in written])
+        sql = f"UPDATE {self.name} SET {assignments} WHERE {self._where_key}"
+        return sql, self.encode(record, (*written, *self.key))
 
-    def update(self, *columns: str) -> str:
-        """The statement that writes `columns` (all but the key if none is named) of the row with a key."""
-        assignments = ", ".join(f"{column} = ?" for column in columns or self._beside_key())
-        return f"UPDATE {self.name} SET {assignments} WHERE {self.where_key}"
-
-    def update_values(self, record: R, *columns: str) -> Row:
-        """The parameters of `update(*columns)`."""
-        row = dict(zip(self.columns, self.encode(record), strict=True))
-        return (*(row[column] for column in columns or self._beside_key()), *(row[column] for column in self.key))
-
-    def _beside_key(self) -> list[str]:
-        return [column for column in self.columns if column not in self.key]
+    def _written(self, column: str, value: Any) -> Any:
+        converter = self._converters.get(column)
+        return value if value is None or converter is None else converter.write(value)
 
 
 # sort_keys gives equal values equal text, which a compare-and-swap of whole rows leans on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 @click.pass_context
 def check(context: click.Context, link_id: str, sequence: int | None, as_json: bool) -> int:
     """Check one link now."""
+    import asyncio
+
     from linkwatch_pipeline.domain.outcomes import Outcome
     from linkwatch_pipeline.entrypoints.cli.documents import recorded_document
     from linkwatch_pipeline.entrypoints.cli.told import told

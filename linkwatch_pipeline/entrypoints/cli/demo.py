@@ -37,7 +37,9 @@ def demo(deliver: bool, as_json: bool) -> None:
             _show_weeks(app)
             say(f"\n{pending} notices pending" if pending else "\nno notice pending")
         if deliver and pending:
-            app.in_week(_monday(STORY[-1][0])).deliver()
+            report = app.in_week(_monday(STORY[-1][0])).deliver()
+            if not as_json:
+                say(f"{report.sent} notices sent, as mail files")
         if as_json:
             print_json(_summary(app))
         else:

@@ -7,9 +7,12 @@ import sys
 
 import click
 
-from linkwatch_pipeline.entrypoints.cli.dagster_home import prepare_dagster
+from linkwatch_pipeline.entrypoints.cli.dagster_home import WORKSPACE, prepare_dagster
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import note
+
+# Dagster says of its own command that it has a younger sister; nobody who types `linkwatch dev` can act on it.
+_QUIET = ("-W", "ignore:Function `dev_command` is superseded")
 
 
 @click.command()
@@ -21,5 +24,6 @@ def dev(context: click.Context, port: int) -> None:
         folder, home = prepare_dagster(app.home.dagster), app.home.folder
     note(f"the Dagster UI will be at http://127.0.0.1:{port}; Ctrl-C ends it")
     environment = {**os.environ, "DAGSTER_HOME": str(folder), "LINKWATCH_HOME": str(home)}
-    command = ["-m", "dagster", "dev", "-m", "linkwatch_pipeline.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    command = [*_QUIET, "-m", "dagster", "dev", "-w", WORKSPACE, "-h", "127.0.0.1", "-p", str(port)]
+    os.chdir(folder)  # Dagster also looks for settings where it is started; here it finds these
     os.execve(sys.executable, [sys.executable, *command], environment)

@@ -11,7 +11,7 @@ from linkwatch_pipeline.entrypoints.cli.output import print_table, say
 
 @click.command()
 @click.argument("team", type=values.team, required=False)
-@click.argument("address", type=values.address, metavar="ADDR", required=False)
+@click.argument("address", type=values.address, metavar="[ADDR]", required=False)
 @click.option("--list", "as_list", is_flag=True, help="List the owners instead.")
 @click.pass_context
 def owner(context: click.Context, team: str | None, address: str | None, as_list: bool) -> None:

@@ -62,24 +62,26 @@ def run_week(app: App, intended_at: datetime) -> list[Run]:
     from linkwatch_pipeline.use_cases.start_week import start_week, was_missed
 
     app = app.in_week(intended_at)
-    weekly = start_week(app.store, intended_at, now=app.clock.now())
-    if was_missed(weekly):
-        raise InvalidInput(
-            "week",
-            f"{weekly.run_id} was never run and is over: it is recorded as missed",
-            "Links cannot be observed in the past; run the current week.",
-        )
-    for materialise in _materialisations(app, intended_at):
-        materialise()
+    # Before Dagster: two processes that set up its storage at once trip over each other.
+    with app.sole_runner() as worker:
         weekly = start_week(app.store, intended_at, now=app.clock.now())
-        following = current_run(app.store, weekly)
-        if following.state.is_over or following == weekly:
-            break
-        note(f"some hosts asked for a pause; their links are looked at again in {following.run_id}")
-    return list(week_runs(app.store, weekly))
+        if was_missed(weekly):
+            raise InvalidInput(
+                "week",
+                f"{weekly.run_id} was never run and is over: it is recorded as missed",
+                "Links cannot be observed in the past; run the current week.",
+            )
+        for materialise in _materialisations(app, intended_at, worker):
+            materialise()
+            weekly = start_week(app.store, intended_at, now=app.clock.now())
+            following = current_run(app.store, weekly)
+            if following.state.is_over or following == weekly:
+                break
+            note(f"some hosts asked for a pause; their links are looked at again in {following.run_id}")
+        return list(week_runs(app.store, weekly))
 
 
-def _materialisations(app: App, intended_at: datetime) -> Iterator[Materialise]:
+def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[Materialise]:
     folder = prepare_dagster(app.home.dagster)
     import dagster as dg
 
@@ -88,10 +90,11 @@ def _materialisations(app: App, intended_at: datetime) -> Iterator[Materialise]:
     job = defs.resolve_job_def("weekly_check")
     key = intended_at.date().isoformat()
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    resources = {"app": app, "run_lock": worker}
 
     def materialise() -> None:
         try:
-            job.execute_in_process(partition_key=key, instance=instance, resources={"app": app}, run_config=quiet)
+            job.execute_in_process(partition_key=key, instance=instance, resources=resources, run_config=quiet)
         except dg.DagsterExecutionInterruptedError:
             raise KeyboardInterrupt from None
         except Exception as error:

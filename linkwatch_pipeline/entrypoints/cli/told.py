@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.links import Link, LinkState
 from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.transitions import Transition
 
 
@@ -18,4 +19,7 @@ def told(observation: Observation, link: Link, result: str, transition: Transiti
     if transition is not None:
         change = f"{transition.from_state.value} -> {transition.to_state.value}"
         return f"applied: {seen}; {link.id} {change}, notice {transition.id}"
+    if observation.outcome is Outcome.BROKEN and link.state is not LinkState.BROKEN:
+        confirm = f"until more failures in a row confirm it ({link.broken_streak} so far)"
+        return f"applied: {seen}; {link.id} stays {link.state.value} {confirm}"
     return f"applied: {seen}; {link.id} is {link.state.value}"

@@ -1,0 +1,1 @@
+"""Reads handbooks: finds their files and takes the links out of them."""

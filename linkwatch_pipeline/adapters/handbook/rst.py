@@ -1,0 +1,126 @@
+"""Links in reStructuredText, parsed by docutils. Directives and roles of Sphinx are read for what they contain.
+
+Nothing is included from other files and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.languages import en as english
+from docutils.parsers.rst.states import Inliner
+from docutils.utils import SystemMessage
+
+from linkwatch_pipeline.domain.handbook import FoundLink
+
+_SETTINGS = {
+    "_disable_config": True,
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "report_level": 5,
+    "halt_level": 5,
+    "warning_stream": False,
+    "smart_quotes": False,
+    "line_length_limit": 10_000_000,
+}
+_MAX_BLOCK_LINES = 2000
+_DIRECTIVE = re.compile(r"^\s*\.\.\s(?:\|[^|\n]+\|\s)?\s*([A-Za-z][\w:.+-]*)::", re.MULTILINE)
+_ROLE = re.compile(r":([A-Za-z][\w:.+-]*):`")
+_CODE = frozenset(
+    "literalinclude doctest testcode testoutput testsetup highlight "
+    "graphviz uml mermaid productionlist prompt toctree index".split()
+)
+
+
+class _Container(Directive):
+    """Any directive that docutils does not know: its content is read as text, its arguments and options are not."""
+
+    has_content = True
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    class _AnyOption(dict[str, Any]):
+        def __missing__(self, name: str) -> Any:
+            return directives.unchanged
+
+    option_spec: ClassVar[dict[str, Any] | None] = _AnyOption({"class": directives.unchanged})
+
+    def run(self) -> Sequence[nodes.Node]:
+        if self.name in _CODE:
+            return []
+        container = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, container)
+        return [container]
+
+
+def rst_links(text: str) -> list[FoundLink]:
+    """Every link and image of a text, in order of appearance. Raises ValueError for one that cannot be read."""
+    _accept_unknown_names(text)
+    try:
+        document = publish_doctree(text, settings_overrides=_SETTINGS)
+    except SystemMessage as error:
+        raise ValueError(f"not reStructuredText: {error}") from error
+    places = _Places(text)
+    return sorted(
+        (FoundLink(text=reference, line=places.line_of(node, reference)) for node, reference in _references(document)),
+        key=lambda link: link.line,
+    )
+
+
+def _references(document: nodes.document) -> Iterator[tuple[nodes.Element, str]]:
+    for node in document.findall(nodes.Element):
+        if isinstance(node.parent, nodes.substitution_definition):
+            continue  # its copies stand where it is used
+        if isinstance(node, nodes.reference) and "refuri" in node:
+            yield node, str(node["refuri"])
+        elif isinstance(node, nodes.image) and "uri" in node:
+            yield node, str(node["uri"])
+
+
+class _Places:
+    """Finds lines, since docutils keeps those of blocks only. Ask in document order."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._seen: Counter[tuple[int, str]] = Counter()
+
+    def line_of(self, node: nodes.Element, reference: str) -> int:
+        """The line of the address within its block, or of the words of a reference to a definition."""
+        block = _line_of_block(node)
+        words = reference if reference in node.rawsource else node.rawsource or reference
+        sought = words.split("\n")[0].strip()
+        self._seen[block, sought] += 1
+        to_pass = self._seen[block, sought]
+        for number in range(block, min(len(self._lines), block + _MAX_BLOCK_LINES) + 1):
+            to_pass -= self._lines[number - 1].count(sought) if sought else 0
+            if to_pass <= 0:
+                return number
+        return block
+
+
+def _line_of_block(node: nodes.Element) -> int:
+    """The first line of the paragraph around a node, of itself if it stands alone."""
+    around: nodes.Node = node.parent if isinstance(node.parent, nodes.TextElement) else node
+    while around.line is None and around.parent is not None:
+        around = around.parent
+    return max(1, around.line or 1)
+
+
+def _accept_unknown_names(text: str) -> None:
+    """Teach docutils the names in a text that it does not know; its registries live as long as the process."""
+    for name in {match[1].lower() for match in _DIRECTIVE.finditer(text)} - english.directives.keys():
+        directives.register_directive(name, _Container)
+    for name in {match[1].lower() for match in _ROLE.finditer(text)} - english.roles.keys():
+        roles.register_local_role(name, _plain_role)
+
+
+def _plain_role(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Inliner, options: Any = None, content: Any = None
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    return [nodes.inline(rawtext, text)], []

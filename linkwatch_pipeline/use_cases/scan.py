@@ -1,0 +1,297 @@
+"""Take the links out of a handbook and register them, with the places where they stand (SPEC 6). Nothing is fetched."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, urljoin
+
+from linkwatch_pipeline.domain.errors import InvalidInput, NotFound, StaleWrite
+from linkwatch_pipeline.domain.handbook import (
+    Aside,
+    FileProblem,
+    FoundLink,
+    FoundUrl,
+    ReadFile,
+    ScanResult,
+    Skipped,
+    is_literal,
+    read_reference,
+    refuse_private_name,
+    scanned_link_id,
+    shown_reference,
+)
+from linkwatch_pipeline.domain.links import Link, Place, check_url
+from linkwatch_pipeline.domain.owner_map import OwnerMap
+from linkwatch_pipeline.domain.urls import RefusedUrl, Url, host_key
+from linkwatch_pipeline.ports import Store
+
+_ATTEMPTS = 20  # each fails only because another writer succeeded
+
+
+class Reader(Protocol):
+    """Reads the files of a handbook."""
+
+    def read(self, paths: Sequence[Path], *, include: str | None, exclude: str | None) -> Iterator[ReadFile]:
+        """Every file of a scanned kind under the paths, sorted within each.
+
+        Args: include, exclude: regular expressions, searched in a file's path under its PATH; None takes all, none.
+        Raises: InvalidInput (no such path, no or a hostile expression), MissingExtra.
+        """
+        ...
+
+
+class JudgeAddress(Protocol):
+    """Whether a literal address may be visited, as the fetch policy says."""
+
+    def __call__(self, ip: str, port: int, /) -> None:
+        """Return if it may. Raises RefusedUrl."""
+        ...
+
+
+class ScanChange(StrEnum):
+    """What a scan did to a link."""
+
+    REGISTERED = "registered"
+    REVIVED = "revived"
+    UPDATED = "updated"
+    RETIRED = "retired"
+    UNCHANGED = "unchanged"
+    LEFT_RETIRED = "left retired"  # somebody retired it by hand: a scan does not overrule people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanSummary:
+    """The ids of the links by what was done to them, each in id order."""
+
+    ids: dict[ScanChange, tuple[str, ...]]
+
+    def count(self, change: ScanChange) -> int:
+        return len(self.ids.get(change, ()))
+
+
+def scan_paths(
+    paths: Sequence[Path],
+    *,
+    include: str | None = None,
+    exclude: str | None = None,
+    base_url: str | None = None,
+    reader: Reader,
+    judge_address: JudgeAddress,
+) -> ScanResult:
+    """Read a handbook.
+
+    Args:
+        base_url: where the top of the handbook is published; None leaves relative links out.
+    Raises: InvalidInput, MissingExtra.
+    """
+    base = check_url(base_url, "base-url") if base_url is not None else None
+    collected = _Collected(base, judge_address)
+    for file in reader.read(paths, include=include, exclude=exclude):
+        collected.add(file)
+    return collected.result()
+
+
+def register_scan(store: Store, result: ScanResult, *, owners: OwnerMap, now: datetime, prune: bool) -> ScanSummary:
+    """Watch what a scan found.
+
+    A URL that is watched already keeps its id, history and owner and gets its places anew; teams that use it too are noted.
+    A repetition changes nothing.
+
+    Args:
+        owners: whose files are whose. All its teams must have an address.
+        prune: whether links of these teams that a scan once found, and this one did not, are retired.
+    Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), before anything is written.
+    """
+    for team in owners.teams:
+        if store.get_owner(team) is None:
+            raise NotFound(f"there is no owner {team!r}; run 'linkwatch owner {team} ADDRESS'.")
+    if prune and not result.files:
+        raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
+    scan = _Scan(result, owners, now=now, prune=prune)
+    watched = _watched_by_url(store)
+    ids: dict[ScanChange, list[str]] = defaultdict(list)
+    for found in result.found:
+        link_id = watched[found.url].id if found.url in watched else _free_id(store, found.url)
+        ids[_save(store, link_id, lambda stored, found=found: scan.found(stored, found))].append(link_id)
+    if prune:
+        urls = {found.url for found in result.found}
+        for link in watched.values():
+            if link.url not in urls and link.places and link.retired_at is None:
+                ids[_save(store, link.id, scan.vanished)].append(link.id)
+    return ScanSummary(ids={change: tuple(sorted(done)) for change, done in ids.items()})
+
+
+class _Collected:
+    """What was found so far."""
+
+    def __init__(self, base: str | None, judge_address: JudgeAddress) -> None:
+        self._base = base if base is None or base.endswith("/") else f"{base}/"
+        self._judge_address = judge_address
+        self._places: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self._skipped: dict[tuple[str, int, str, str], Skipped] = {}
+        self._asides: Counter[Aside] = Counter()
+        self._files: list[str] = []
+        self._problems: list[FileProblem] = []
+        self._passed: list[FileProblem] = []
+
+    def add(self, read: ReadFile) -> None:
+        if read.passed is not None:
+            self._passed.append(FileProblem(file=read.file, problem=read.passed))
+            return
+        if read.problem is not None:
+            self._problems.append(FileProblem(file=read.file, problem=read.problem))
+        if read.problem is None or read.links:
+            self._files.append(read.file)
+        base = urljoin(self._base, quote(read.file)) if self._base is not None else None
+        for link in read.links:
+            self._add_link(read.file, link, base)
+
+    def _add_link(self, file: str, link: FoundLink, base: str | None) -> None:
+        try:
+            reference = read_reference(link.text, base=base)
+            if isinstance(reference, Aside):
+                self._asides[reference] += 1
+                return
+            self._judge(reference)
+        except RefusedUrl as refused:
+            text = shown_reference(link.text)
+            skipped = Skipped(file=file, line=link.line, text=text, reason=refused.problem)
+            self._skipped[file, link.line, text, refused.problem] = skipped
+            return
+        self._places[str(reference)].add((file, link.line))
+
+    def _judge(self, url: Url) -> None:
+        refuse_private_name(url)
+        if is_literal(url.host):
+            self._judge_address(url.host, url.port)
+
+    def result(self) -> ScanResult:
+        return ScanResult(
+            found=tuple(
+                FoundUrl(url=url, places=tuple(Place(file=file, line=line) for file, line in sorted(places)))
+                for url, places in sorted(self._places.items())
+            ),
+            skipped=tuple(self._skipped[key] for key in sorted(self._skipped)),
+            asides=dict(self._asides),
+            files=tuple(self._files),
+            problems=tuple(self._problems),
+            passed=tuple(self._passed),
+        )
+
+
+class _Scan:
+    """Decides what becomes of one link. A decision of None leaves it as it is."""
+
+    def __init__(self, result: ScanResult, owners: OwnerMap, *, now: datetime, prune: bool) -> None:
+        self._owners = {place.file: "" for found in result.found for place in found.places}
+        for file in self._owners:
+            self._owners[file] = owners.team_of(file)
+        self._teams = frozenset(owners.teams)
+        self._files = frozenset(result.files)
+        self._unread = tuple(problem.file for problem in result.problems)
+        self._now = now
+        self._prune = prune
+
+    def found(self, stored: Link | None, found: FoundUrl) -> tuple[ScanChange, Link | None]:
+        teams = list(dict.fromkeys(self._owners[place.file] for place in found.places))
+        if stored is None:
+            return ScanChange.REGISTERED, self._new(found, teams)
+        if stored.retired_at is not None and stored.places:
+            return ScanChange.LEFT_RETIRED, None
+        after = self._used_by(stored, teams, found.places)
+        if stored.retired_at is not None:
+            revived = replace(after, retired_at=None, active_since=self._now, config_version=stored.config_version + 1)
+            return ScanChange.REVIVED, revived
+        return (ScanChange.UPDATED, after) if after != stored else (ScanChange.UNCHANGED, None)
+
+    def vanished(self, stored: Link | None) -> tuple[ScanChange, Link | None]:
+        """What becomes of a link that none of the files read holds any more."""
+        if stored is None or stored.retired_at is not None or any(self._is_unread(p.file) for p in stored.places):
+            return ScanChange.UNCHANGED, None
+        users = _users(stored)
+        staying = [team for team in users if team not in self._teams]
+        if len(staying) == len(users):
+            return ScanChange.UNCHANGED, None
+        if staying:
+            return ScanChange.UPDATED, self._used_by(stored, [], ())
+        # Without places: so a scan that finds it again knows that it was a scan that retired it.
+        retired = replace(stored, retired_at=self._now, config_version=stored.config_version + 1, places=())
+        return ScanChange.RETIRED, retired
+
+    def _new(self, found: FoundUrl, teams: Sequence[str]) -> Link:
+        return Link(
+            id=scanned_link_id(found.url),
+            url=found.url,
+            host=host_key(found.url),
+            owner=teams[0],
+            active_since=self._now,
+            places=found.places,
+            also_used_by=tuple(sorted(teams[1:])),
+            allocations={},
+        )
+
+    def _used_by(self, stored: Link, teams: Sequence[str], places: tuple[Place, ...]) -> Link:
+        """The link with these teams of the scan as users, beside those that the scan knows nothing about."""
+        gone = self._teams - set(teams) if self._prune and stored.places else frozenset()
+        staying = [team for team in _users(stored) if team not in gone]
+        users = list(dict.fromkeys([*staying, *teams]))
+        elsewhere = any(team not in self._teams for team in users)
+        kept = [place for place in stored.places if elsewhere and place.file not in self._files]
+        kept += [place for place in stored.places if self._is_unread(place.file)]
+        return replace(
+            stored,
+            owner=users[0] if users else None,
+            also_used_by=tuple(sorted(users[1:])),
+            places=tuple(sorted({*places, *kept}, key=lambda place: (place.file, place.line))),
+        )
+
+    def _is_unread(self, file: str) -> bool:
+        return any(file == unread or file.startswith(f"{unread}/") or unread == "." for unread in self._unread)
+
+
+def _users(link: Link) -> list[str]:
+    return [team for team in (link.owner, *link.also_used_by) if team is not None]
+
+
+def _watched_by_url(store: Store) -> dict[str, Link]:
+    """The link of each URL: of several, one that is not retired, then the first in id order."""
+    watched: dict[str, Link] = {}
+    for link in store.links():
+        known = watched.get(link.url)
+        if known is None or (known.retired_at is not None and link.retired_at is None):
+            watched[link.url] = link
+    return watched
+
+
+def _free_id(store: Store, url: str) -> str:
+    """The id of a new link. A link that was moved to another URL keeps its id, so that may be taken."""
+    link_id = scanned_link_id(url)
+    return next(c for c in _candidates(link_id) if (taken := store.get_link(c)) is None or taken.url == url)
+
+
+def _candidates(link_id: str) -> Iterator[str]:
+    yield link_id
+    yield from (f"{link_id[:70]}-{number}" for number in range(2, 10_000))
+
+
+def _save(
+    store: Store, link_id: str, decide: Callable[[Link | None], tuple[ScanChange, Link | None]]
+) -> ScanChange:
+    """Write what `decide` makes of the stored link, deciding anew whenever somebody else was faster."""
+    for _ in range(_ATTEMPTS):
+        stored = store.get_link(link_id)
+        change, after = decide(stored)
+        if after is None:
+            return change
+        try:
+            store.save_link(replace(after, id=link_id), replaces=stored)
+        except StaleWrite:
+            continue
+        return change
+    raise StaleWrite(f"link {link_id!r} changes all the time; what was written before stays, scan again later.")

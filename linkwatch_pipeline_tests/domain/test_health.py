@@ -1,0 +1,141 @@
+"""Is linkwatch well? Silence is a fault, and each fault has its finding."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from linkwatch_pipeline.domain.health import Finding, HealthFacts, Severity, is_healthy, verdict
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
+from linkwatch_pipeline.domain.runs import Run, RunState
+from linkwatch_pipeline_tests.builders import MONDAY, RETRY_ID, RUN_ID, a_run, after
+from linkwatch_pipeline_tests.mail_builders import a_notice
+
+FINISHED = a_run(state=RunState.CLOSED, closed_at=after(minutes=20))
+
+
+def facts(**changes: Any) -> HealthFacts:
+    """An hour after MONDAY, everything is well."""
+    well: dict[str, Any] = {
+        "now": after(hours=1),
+        "watched_since": after(days=-30),
+        "runs": (FINISHED,),
+        "unsettled": (),
+        "dead_letters": 0,
+    }
+    return HealthFacts(**{**well, **changes})
+
+
+def only(found: tuple[Finding, ...]) -> Finding:
+    (finding,) = found
+    return finding
+
+
+def test_without_a_finding_all_is_well() -> None:
+    assert verdict(facts()) == ()
+    assert is_healthy(())
+
+
+@pytest.mark.parametrize(
+    ("now", "watched_since", "missing"),
+    [
+        (after(minutes=4, seconds=59), after(days=-1), False),
+        (after(minutes=5), after(days=-1), True),
+        (after(days=6, hours=23), after(days=-1), True),
+        (after(minutes=5), None, False),  # nothing is watched
+        (after(minutes=5), after(minutes=1), False),  # registered after the run was due: next week's
+        (after(days=3), MONDAY, True),
+    ],
+)
+def test_a_weekly_run_that_was_never_created_is_critical(
+    now: datetime, watched_since: datetime | None, missing: bool
+) -> None:
+    found = verdict(facts(now=now, watched_since=watched_since, runs=()))
+    assert bool(found) is missing
+    if missing:
+        finding = only(found)
+        assert (finding.code, finding.severity, finding.subject) == ("run_missing", Severity.CRITICAL, RUN_ID)
+        assert finding.since == MONDAY
+        assert not is_healthy(found)
+
+
+def test_last_weeks_run_does_not_stand_for_this_weeks() -> None:
+    assert only(verdict(facts(now=after(days=8)))).subject == "2026-10-05T09:00:00Z"
+
+
+def test_a_retry_run_does_not_stand_for_the_weekly_run() -> None:
+    retry = a_run(run_id=RETRY_ID, retry_of=RUN_ID, state=RunState.CLOSED, closed_at=after(minutes=40))
+    assert only(verdict(facts(runs=(retry,)))).code == "run_missing"
+
+
+@pytest.mark.parametrize(
+    ("run", "now", "codes"),
+    [
+        (a_run(), after(minutes=10), []),
+        (a_run(dispatched=7), after(minutes=11), ["run_half_dispatched"]),
+        (a_run(state=RunState.OPEN), after(minutes=30), []),
+        (a_run(state=RunState.OPEN), after(minutes=31), ["run_late"]),
+        (a_run(), after(minutes=31), ["run_half_dispatched", "run_late"]),
+        (a_run(state=RunState.CLOSED, closed_at=after(hours=5)), after(hours=6), []),  # over: nothing left to do
+        (a_run(run_id=RETRY_ID, retry_of=RUN_ID, started_at=after(hours=1), state=RunState.OPEN), after(hours=1), []),
+    ],
+)
+def test_an_open_run_is_late_or_half_dispatched(run: Run, now: datetime, codes: list[str]) -> None:
+    runs = (run,) if run.run_id == RUN_ID else (FINISHED, run)
+    found = verdict(facts(now=now, runs=runs))
+    assert sorted(finding.code for finding in found) == codes
+    assert all(finding.severity is Severity.CRITICAL and finding.subject == run.run_id for finding in found)
+
+
+def test_an_older_run_still_open_is_found_too() -> None:
+    old = a_run(after(days=-7), state=RunState.OPEN)
+    finding = only(verdict(facts(runs=(old, FINISHED))))
+    assert (finding.code, finding.subject, finding.since) == ("run_late", "2026-09-21T09:00:00Z", old.deadline_at)
+
+
+@pytest.mark.parametrize(
+    ("notice", "code", "severity"),
+    [
+        (a_notice(release_at=after(minutes=54)), "notice_overdue", Severity.CRITICAL),
+        (a_notice(release_at=after(minutes=55)), None, None),
+        (a_notice(release_at=after(hours=2)), None, None),
+        (a_notice(status=NoticeStatus.SENDING), "notice_overdue", Severity.CRITICAL),
+        (a_notice(status=NoticeStatus.UNKNOWN), "delivery_unknown", Severity.WARNING),
+        (a_notice(status=NoticeStatus.FAILED), "notice_undeliverable", Severity.CRITICAL),
+        (a_notice(owner=None), "notice_without_owner", Severity.WARNING),
+    ],
+)
+def test_a_notice_that_nobody_got_is_found(notice: Notice, code: str | None, severity: Severity | None) -> None:
+    found = verdict(facts(unsettled=(notice,)))
+    assert [(f.code, f.severity, f.subject) for f in found] == ([(code, severity, "guide:2")] if code else [])
+
+
+def test_an_overdue_notice_says_why_or_what_to_do() -> None:
+    assert "linkwatch deliver" in only(verdict(facts(unsettled=(a_notice(),)))).detail
+    assert "disk full" in only(verdict(facts(unsettled=(a_notice(last_error="disk full"),)))).detail
+
+
+def test_dead_letters_are_critical() -> None:
+    finding = only(verdict(facts(dead_letters=3)))
+    assert (finding.code, finding.severity) == ("dead_letters", Severity.CRITICAL)
+    assert finding.detail.startswith("3 jobs")
+
+
+def test_a_week_that_is_not_in_the_warehouse_is_a_warning() -> None:
+    found = verdict(facts(unexported_weeks=(after(days=-84),)))
+    assert (only(found).code, only(found).severity) == ("week_unexported", Severity.WARNING)
+    assert only(found).subject == "2026-07-06"
+    assert is_healthy(found)
+
+
+def test_the_worst_and_oldest_comes_first() -> None:
+    found = verdict(
+        facts(
+            runs=(a_run(state=RunState.OPEN),),
+            unsettled=(a_notice(owner=None, created_at=after(days=-9)), a_notice(release_at=after(minutes=1))),
+            dead_letters=1,
+        )
+    )
+    assert [f.code for f in found] == ["notice_overdue", "run_late", "dead_letters", "notice_without_owner"]

@@ -1,0 +1,112 @@
+"""The true `linkwatch run`, through Dagster, as people start, interrupt, kill and double it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.bootstrap import build_app
+from linkwatch_pipeline.domain.runs import weekly_run_id
+from linkwatch_pipeline.domain.timestamps import week_start
+from linkwatch_pipeline_tests.gates.busy_week import (
+    LINKS_PER_HOST,
+    BusyWorld,
+    before,
+    busy_world,
+    miscounted,
+    rude_visits,
+)
+
+HOSTS = 4
+JOBS = HOSTS * LINKS_PER_HOST
+PATIENCE = 90.0  # seconds for a command to end, on a machine that has other things to do
+LINKWATCH = Path(sys.executable).parent / "linkwatch"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[BusyWorld]:
+    with busy_world(tmp_path / "world", hosts=HOSTS, delay=0.7, throttles=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def week() -> datetime:
+    """The current one, as `linkwatch run` takes it."""
+    return week_start(SystemClock().now())
+
+
+@pytest.fixture
+def home(world: BusyWorld, week: datetime, tmp_path: Path) -> Path:
+    return world.make_home(tmp_path / "home", registered_at=before(week), story=False)
+
+
+def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld, week: datetime, home: Path) -> None:
+    interrupted = _linkwatch(home, "run")
+    _wait_for_visits(world, interrupted, 3)
+    interrupted.send_signal(signal.SIGINT)
+    _, said = interrupted.communicate(timeout=PATIENCE)
+    assert interrupted.returncode == 130
+    assert said.splitlines()[-1] == "linkwatch: interrupted; the same command goes on where it stopped."
+    assert "Traceback" not in said
+
+    killed = _linkwatch(home, "run")
+    _wait_for_visits(world, killed, len(world.log.hits) + 3)
+    killed.kill()
+    killed.communicate(timeout=PATIENCE)
+    kill = SystemClock().monotonic()
+    with build_app(home, env={}) as app:
+        assert 0 < len(list(app.store.observations())) < JOBS
+
+    resumed = _linkwatch(home, "resume", weekly_run_id(week))
+    _, said = resumed.communicate(timeout=PATIENCE)
+    assert resumed.returncode == 0, said
+    _assert_whole(home, week)
+    assert rude_visits(world.log, [kill]) == []
+
+
+def test_of_two_runs_at_once_one_works_and_the_other_says_why_not(world: BusyWorld, week: datetime, home: Path) -> None:
+    both = [_linkwatch(home, "run"), _linkwatch(home, "run")]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1]
+    refused = next(text for process, text in zip(both, said, strict=True) if process.returncode == 1)
+    assert "another process is running checks" in refused.splitlines()[-1]
+    assert "Traceback" not in refused
+    _assert_whole(home, week)
+    assert rude_visits(world.log, kills=[]) == []
+    assert len([hit for hit in world.log.hits if hit.target != "/landing"]) == JOBS
+
+
+def _linkwatch(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [LINKWATCH, "--home", home, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _wait_for_visits(world: BusyWorld, process: subprocess.Popen[str], visits: int) -> None:
+    """Until the world has seen so many visits end; it must come to that while the process lives."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE
+    while len(world.log.hits) < visits:
+        assert clock.monotonic() < deadline, "the run does not get on"
+        try:
+            process.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            continue
+        pytest.fail(f"ended early with status {process.returncode}: {process.communicate()[1]}")
+
+
+def _assert_whole(home: Path, week: datetime) -> None:
+    with build_app(home, env={}) as app:
+        run = app.store.get_run(weekly_run_id(week))
+        assert run is not None
+        assert miscounted(app.store, run) == []
+        assert run.expected == JOBS
+        sequences = [(seen.link_id, seen.sequence) for seen in app.store.observations()]
+        assert len(sequences) == len(set(sequences)) == JOBS
