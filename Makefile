@@ -27,7 +27,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## three weeks of a small site, from first check to mail, in ./.linkwatch-demo
+demo: $(STAMP) ## four weeks of a small site, from first check to mail, in ./.linkwatch-demo
 	@$(BIN)/linkwatch demo
 
 dev: $(STAMP) ## the Dagster UI, on the demo's home if there is one

@@ -237,6 +237,32 @@ def test_every_health_finding_is_documented_with_its_severity() -> None:
     assert {row[0].strip("`"): row[1] for row in rows} == found
 
 
+def test_assets_and_their_checks_schedules_and_sensors_are_documented() -> None:
+    from linkwatch_pipeline.definitions import defs
+
+    page = DOCS / "explanation" / "one-week.md"
+    text = page.read_text(encoding="utf-8")
+    graph = defs.resolve_asset_graph()
+    checks = {(check.name, check.asset_key.to_user_string()) for check in graph.asset_check_keys}
+    documented = {
+        (_CODE.findall(row[0])[0], _CODE.findall(row[1])[0]) for row in table_rows(section(text, "Asset checks"))
+    }
+    assert documented == checks
+    words = set(re.findall(r"\w+", text)) | set(
+        re.findall(r"\w+", (DOCS / "howto" / "run-a-week.md").read_text("utf-8"))
+    )
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} <= words
+    assert {sensor.name for sensor in defs.sensors or ()} <= words
+    assert "weekly_check" in words
+
+
+def test_the_readme_does_not_call_absent_what_exists() -> None:
+    rows = table_rows(section((ROOT / "README.md").read_text(encoding="utf-8"), "What exists today, and what does not"))
+    absent = {name for row in rows if row[1] == "not there yet" for name in _CODE.findall(row[0])}
+    assert absent
+    assert not absent & set(linkwatch.commands)
+
+
 def test_tables_and_columns_of_the_database_are_documented() -> None:
     schema = "".join(
         file.read_text(encoding="utf-8")

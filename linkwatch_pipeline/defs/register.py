@@ -27,6 +27,7 @@ def link_registry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
     `row_count` counts the jobs of the week's run; the table shows the links as they stand now, broken ones first.
     """
     app: App = context.resources.app.in_week(context.partition_time_window.start)
+    app.require_contact()
     run = begin_week(app.store, context.partition_time_window.start, now=app.clock.now())
     refuse_missed(run)
     chains = sorted(app.store.chains(run.run_id), key=lambda chain: (-chain.total, chain.host))

@@ -83,6 +83,12 @@ class TestSavingALink:
             store.save_link(a_link(marker="mine", config_version=2), replaces=a_link())
         assert store.get_link("guide") == changed
 
+    def test_the_order_of_a_map_is_no_change(self, store: Store) -> None:
+        store.save_link(FULL_LINK, replaces=None)
+        turned = replace(FULL_LINK, allocations=dict(reversed([*FULL_LINK.allocations.items()])))
+        store.save_link(a_link(), replaces=turned)
+        assert store.get_link("guide") == a_link()
+
     def test_a_link_that_is_not_there_cannot_be_replaced(self, store: Store) -> None:
         with pytest.raises(StaleWrite):
             store.save_link(a_link(marker="x"), replaces=a_link())

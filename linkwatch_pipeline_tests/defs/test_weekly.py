@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
 
-from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.definitions import defs
 from linkwatch_pipeline.defs.register import link_registry
 from linkwatch_pipeline.defs.weekly import weekly_partitions
@@ -16,7 +14,7 @@ from linkwatch_pipeline.domain.runs import RunState, retry_run_id, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import parse_week
 from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline_tests.defs.conftest import Watch
-from linkwatch_pipeline_tests.defs.watched import WEEK, Watched, checks, failure, materialized, metadata, rows
+from linkwatch_pipeline_tests.defs.watched import WEEK, Watched, checks, failure, materialized, metadata
 from linkwatch_pipeline_tests.gates.busy_week import records
 from linkwatch_pipeline_tests.world import Answer, visits, weekly
 
@@ -43,9 +41,7 @@ def three_hosts(watch: Watch) -> Watched:
 def test_monday_at_nine_asks_for_the_week_that_begins_then() -> None:
     schedule = defs.resolve_schedule_def("weekly_schedule")
     tick = datetime(2026, 9, 28, 9, 0, tzinfo=UTC)
-    with dg.build_schedule_context(
-        scheduled_execution_time=tick, repository_def=defs.get_repository_def()
-    ) as context:
+    with dg.build_schedule_context(scheduled_execution_time=tick, repository_def=defs.get_repository_def()) as context:
         [request] = schedule.evaluate_tick(context).run_requests or ()
     assert (request.run_key, request.partition_key) == ("2026-09-28", "2026-09-28")
     assert weekly_partitions.time_window_for_partition_key("2026-09-28").start == tick
@@ -75,19 +71,19 @@ def test_a_week_through_the_assets_shows_what_it_found(three_hosts: Watched) -> 
     seen = metadata(result, "observation_batches")
     assert (seen["jobs_expected"], seen["jobs_reachable"], seen["jobs_broken"], seen["jobs_uncertain"]) == (6, 4, 1, 1)
     assert (seen["jobs_throttled"], seen["coverage_percent"], seen["state"]) == (0, 83.3, "closed")
-    hosts = {row["host"]: (row["jobs"], row["left"], row["ended"]) for row in rows(seen["hosts"])}
+    hosts = {row["host"]: (row["jobs"], row["left"], row["ended"]) for row in seen["hosts"]}
     assert hosts["alpha.example"] == (3, 0, "reachable 2, broken 1")
-    troubled = [(row["link"], row["outcome"], row["status"]) for row in rows(seen["pages_in_trouble"])]
+    troubled = [(row["link"], row["outcome"], row["status"]) for row in seen["pages_in_trouble"]]
     assert troubled == [("alpha-two", "broken", 404), ("beta-one", "uncertain", 500)]
     assert "[alpha-two](<http://alpha.example/two>) broken (gone)" in seen["pages"]
-    assert {row["host"] for row in rows(seen["slowest_hosts"])} == set(THREE_HOSTS)
-    [change] = rows(metadata(result, "state_transitions")["transitions"])
+    assert {row["host"] for row in seen["slowest_hosts"]} == set(THREE_HOSTS)
+    [change] = metadata(result, "state_transitions")["transitions"]
     assert (change["transition"], change["change"], change["status"]) == ("alpha-two:1", "unknown to broken", 404)
-    [notice] = rows(metadata(result, "outbox")["notices"])
+    [notice] = metadata(result, "outbox")["notices"]
     assert (notice["transition"], notice["delivery"], notice["owner"]) == ("alpha-two:1", "pending", "docs-team")
     report = metadata(result, "coverage_report")
     assert (report["dagster/row_count"], report["reachable"], report["file_written_now"]) == (6, 4, True)
-    assert [(row["week"], row["observations"], row["broken"]) for row in rows(report["weeks"])] == [("2026-09-28", 6, 1)]
+    assert [(row["week"], row["observations"], row["broken"]) for row in report["weeks"]] == [("2026-09-28", 6, 1)]
 
 
 def test_a_finished_week_materialised_again_changes_nothing_and_shows_the_same(three_hosts: Watched) -> None:
@@ -141,7 +137,7 @@ def test_links_of_a_week_that_ran_out_are_looked_at_again_within_a_day(three_hos
     seen = metadata(three_hosts.run_week(), "observation_batches")
     assert seen["jobs_expired"] == 6
     weekly_id = weekly_run_id(WEEK)
-    assert [(row["run"], row["state"], row["ended"]) for row in rows(seen["runs"])] == [
+    assert [(row["run"], row["state"], row["ended"]) for row in seen["runs"]] == [
         (weekly_id, "closed", "expired 6"),
         (retry_run_id(weekly_id), "closed", "reachable 4, broken 1, uncertain 1"),
     ]
@@ -177,7 +173,7 @@ def test_nothing_is_materialised_without_a_week(three_hosts: Watched, instance: 
         assert list(app.store.runs()) == []
 
 
-@pytest.mark.parametrize(("batches", "steps"), [("1", 1), ("2", 2), ("50", 3)])
+@pytest.mark.parametrize(("batches", "steps"), [("2", 2), ("50", 3)])
 def test_hosts_are_grouped_into_as_many_batches_as_the_setting_says(
     three_hosts: Watched, batches: str, steps: int
 ) -> None:
@@ -191,13 +187,13 @@ def test_hosts_are_grouped_into_as_many_batches_as_the_setting_says(
 
 def test_weeks_are_compared_in_the_report_and_told_once(watch: Watch) -> None:
     watched = watch({"docs.example": {"/guide": weekly(200, 404, 404, 200)}})
+    results = []
     for number, key in enumerate(("2026-09-07", "2026-09-14", "2026-09-21", "2026-09-28")):
         watched.world.week, watched.now = number, parse_week(key)
-        result = watched.run_week(parse_week(key))
-        assert result.success
-        changed = metadata(result, "state_transitions")
-        assert (changed["newly_broken"], changed["recovered"]) == ((0, 0), (1, 0), (0, 0), (0, 1))[number]
-    table = rows(metadata(result, "coverage_report")["weeks"])
+        results.append(watched.run_week(parse_week(key)))
+    changes = [metadata(result, "state_transitions") for result in results]
+    assert [(c["newly_broken"], c["recovered"]) for c in changes] == [(0, 0), (1, 0), (0, 0), (0, 1)]
+    table = metadata(results[-1], "coverage_report")["weeks"]
     assert [(row["week"], row["reachable"], row["broken"]) for row in table] == [
         ("2026-09-28", 1, 0),
         ("2026-09-21", 0, 1),
@@ -213,8 +209,8 @@ def test_a_page_that_was_throttled_first_and_fine_later_is_no_trouble(watch: Wat
     watched.now = WEEK + timedelta(minutes=1)
     again = metadata(watched.run_week(), "observation_batches")
     assert (again["jobs_throttled"], again["links_in_trouble"]) == (1, 0)  # the weekly run's arithmetic stays
-    assert [row["run"] for row in rows(again["hosts"])] == [run["run"] for run in rows(again["runs"])]
-    assert len(rows(again["runs"])) == 2
+    assert [row["run"] for row in again["hosts"]] == [run["run"] for run in again["runs"]]
+    assert len(again["runs"]) == 2
 
 
 def _begin_only(watched: Watched) -> None:
@@ -225,11 +221,3 @@ def _begin_only(watched: Watched) -> None:
 
 def _logged(instance: dg.DagsterInstance, run_id: str) -> str:
     return "\n".join(entry.user_message for entry in instance.all_logs(run_id))
-
-
-@pytest.fixture(autouse=True)
-def _in_the_past() -> Iterator[None]:
-    """Dagster knows no partition of the future."""
-    if SystemClock().now() < WEEK:
-        pytest.skip("this machine's clock is before the weeks of these tests")
-    yield

@@ -106,13 +106,13 @@ def _address(world: WorldProcess, name: str) -> str:
     return f"{ip}:{port}"
 
 
-def what_is_left(home: Path, week: datetime) -> dict[str, object]:
+def what_is_left(home: Path, week: datetime) -> dict[str, list[object]]:
     """Everything a week recorded that does not depend on the time of day."""
     with build_app(home, env={}) as app:
         return records(app.store, week)
 
 
-def records(store: Store, week: datetime) -> dict[str, object]:
+def records(store: Store, week: datetime) -> dict[str, list[object]]:
     """Links, observations, transitions, notices and the arithmetic of the week's runs, without their times."""
     runs = [run for run in store.runs() if run.intended_at == week]
     return {

@@ -8,7 +8,7 @@ definition that nothing uses is no link.
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from markdown_it.token import Token
 
 from linkwatch_pipeline.adapters.handbook.bare_urls import BEGINNING, bare_url_at, decode_entities
 from linkwatch_pipeline.adapters.handbook.html import links_in_html
-from linkwatch_pipeline.adapters.handbook.lines import lines_between
+from linkwatch_pipeline.adapters.handbook.lines import LineCounter, lines_between
 from linkwatch_pipeline.adapters.handbook.templates import MARK, MARK_END, Marked, replace_templates
 from linkwatch_pipeline.domain.handbook import FoundLink
 
@@ -92,8 +92,7 @@ class _Reader:
             return
         found = links_in_html(token.content[start:])
         self._in_comment = found.comment_open
-        for reference in found.references:
-            self._note(token, start + reference.offset, reference.text)
+        self._note(token, [(start + reference.offset, reference.text) for reference in found.references])
 
     def _read_inline(self, token: Token, env: MutableMapping[str, Any]) -> None:
         start = self._leave_comment(token.content)
@@ -102,12 +101,9 @@ class _Reader:
         env["notes"] = notes = _Notes()
         _PARSER.inline.parse(token.content, _PARSER, env, [])
         self._too_deep = self._too_deep or notes.too_deep
-        for offset, text in notes.found:
-            if offset >= start:
-                self._note(token, offset, text)
         for offset, tag in notes.tags:
-            for url in self._marked.urls_in_marks(tag) if offset >= start else ():
-                self._note(token, offset, url)
+            notes.found.extend((offset, url) for url in self._marked.urls_in_marks(tag))
+        self._note(token, [(offset, text) for offset, text in sorted(notes.found) if offset >= start])
 
     def _leave_comment(self, content: str) -> int | None:
         """Where the part after an HTML comment begins that an earlier block opened; None if it is all comment."""
@@ -117,11 +113,14 @@ class _Reader:
         self._in_comment = end < 0
         return end + len(_COMMENT_END) if end >= 0 else None
 
-    def _note(self, token: Token, offset: int, text: str) -> None:
+    def _note(self, token: Token, references: Sequence[tuple[int, str]]) -> None:
+        """Keep references of a block, given with their offsets in it in order."""
         first = token.map[0] if token.map is not None else 0
-        line = self._lines[min(first, len(self._lines) - 1)] + lines_between(token.content, 0, offset)
-        inside = self._marked.urls_in_marks(text)
-        self._links.extend(FoundLink(text=url, line=line) for url in inside or [self._marked.restore(text)])
+        counter = LineCounter(token.content, self._lines[min(first, len(self._lines) - 1)])
+        for offset, text in references:
+            line = counter.line(offset)
+            urls = self._marked.urls_in_marks(text) or [self._marked.restore(text)]
+            self._links.extend(FoundLink(text=url, line=line) for url in urls)
 
 
 def _without_front_matter(text: str) -> str:

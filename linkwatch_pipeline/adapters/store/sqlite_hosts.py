@@ -19,10 +19,12 @@ class SqliteHosts:
         self, host: str, *, token: str, job_id: str, now: datetime, skew: timedelta
     ) -> Admitted | Deferred:
         with self._database.transaction() as write:
-            record = write.get(HOSTS, host) or HostRecord(host=host)
-            answer = admit(record, token=token, job_id=job_id, now=now, skew=skew)
+            record = write.get(HOSTS, host)
+            answer = admit(record or HostRecord(host=host), token=token, job_id=job_id, now=now, skew=skew)
             if isinstance(answer, Admitted):
-                if not write.insert_if_absent(HOSTS, answer.record):
+                if record is None:
+                    write.insert(HOSTS, answer.record)
+                else:
                     write.update(HOSTS, answer.record)
                 if answer.died_job_id is not None:
                     _count_death(write, answer.died_job_id)

@@ -19,7 +19,7 @@ class ProgressLine:
 
     def __init__(self, expected: Callable[[str], int]) -> None:
         self._expected = expected
-        self._moves = sys.stderr.isatty()
+        self._moves = sys.stderr is not None and sys.stderr.isatty()
         self._run_id: str | None = None
         self._ends: Counter[str] = Counter()
         self._total = 0

@@ -1,0 +1,103 @@
+"""A week killed again and again: `kill -9` of the whole process, at random moments, resumed each time."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.bootstrap import build_app
+from linkwatch_pipeline_tests.gates.busy_week import (
+    STORY_WEEK,
+    BusyWorld,
+    before,
+    busy_world,
+    miscounted,
+    rude_visits,
+    story_start,
+    what_is_left,
+)
+from linkwatch_pipeline_tests.gates.evidence import Evidence
+
+KILLS = 20
+_WORK_AT_MOST = 0.4  # seconds that a process lives after it began to work
+_PATIENCE = 120.0  # seconds for a week to end
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A week without a crash: what it left, and how long a process needs before it works (seconds)."""
+
+    left: dict[str, list[object]]
+    requests: int
+    start_up: float
+
+
+def walk_crashes(folder: Path, seeds: range) -> Evidence:
+    """For each seed a home whose week is killed 20 times; it has to end as the same week without a crash."""
+    evidence = Evidence()
+    with busy_world(folder / "world") as world:
+        reference = _uninterrupted(world, folder / "reference")
+        kinds = ("links", "observations", "transitions", "notices", "jobs")
+        counts = {kind: len(reference.left[kind]) for kind in kinds}
+        evidence.say(f"Without a crash the week leaves, from {len(world.hosts.map.hosts)} hosts: `{counts}`.")
+        for seed in seeds:
+            _kill_and_resume(world, folder / f"killed-{seed}", reference, seed, evidence)
+    return evidence
+
+
+def _uninterrupted(world: BusyWorld, folder: Path) -> Reference:
+    home = world.make_home(folder, registered_at=before(story_start()), story=True)
+    assert _start(home).wait(timeout=_PATIENCE) == 0
+    clock = SystemClock()
+    started = clock.monotonic()
+    assert _start(home).wait(timeout=_PATIENCE) == 0
+    start_up = clock.monotonic() - started
+    assert rude_visits(world.log, kills=[]) == []
+    left = what_is_left(home, story_start())
+    return Reference(left=left, requests=len(world.log.hits), start_up=start_up)
+
+
+def _kill_and_resume(world: BusyWorld, folder: Path, reference: Reference, seed: int, evidence: Evidence) -> None:
+    home = world.make_home(folder, registered_at=before(story_start()), story=True)
+    already = len(world.log.hits)
+    kills, observed = _die_often(home, reference.start_up, random.Random(seed))
+    assert _start(home).wait(timeout=_PATIENCE) == 0
+    evidence.say(f"Seed {seed}: observations in the store at each kill: `{observed}`.")
+
+    left = what_is_left(home, story_start())
+    for kind, records in reference.left.items():
+        evidence.claim(f"seed {seed}: {kind} that differ", [r for r in left[kind] if r not in records], [])
+        evidence.claim(f"seed {seed}: {kind} as many", len(left[kind]) - len(records), 0)
+    with build_app(home, env={}) as app:
+        wrong = [found for run in app.store.runs() for found in miscounted(app.store, run)]
+    evidence.claim(f"seed {seed}: counters that differ from the rows", wrong, [])
+    repeated = len(world.log.hits) - already - reference.requests
+    evidence.say(
+        f"Seed {seed}: {repeated} requests were made again, since their client was killed before it had recorded."
+    )
+    evidence.claim(f"seed {seed}: visits that overlapped or came too early", rude_visits(world.log, kills), [])
+
+
+def _die_often(home: Path, start_up: float, chance: random.Random) -> tuple[list[float], list[int]]:
+    """Start the week and kill it, again and again; when (monotonic seconds), and what was observed by then."""
+    kills, observed = list[float](), list[int]()
+    while len(kills) < KILLS:
+        process = _start(home)
+        try:
+            process.wait(timeout=chance.uniform(start_up / 2, start_up + _WORK_AT_MOST))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=10)
+            kills.append(SystemClock().monotonic())
+            observed.append(len(what_is_left(home, story_start())["observations"]))
+        else:
+            raise AssertionError(f"ended with status {process.returncode} after {len(kills)} of {KILLS} kills")
+    return kills, observed
+
+
+def _start(home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "linkwatch_pipeline_tests.drive", str(home), STORY_WEEK])
