@@ -177,8 +177,10 @@ class RunStore(Protocol):
         ...
 
     def rechain(self, run_id: str, host: str, *, now: datetime) -> HostChain | None:
-        """Make a chain agree with its jobs again: an empty head points at the first pending job, `remaining` and `total`
-        count the pending and all jobs. None if there is nothing to mend."""
+        """Make a chain agree with its jobs again; None if there is nothing to mend.
+
+        An empty head points at the first pending job, `remaining` and `total` count the pending and all jobs.
+        """
         ...
 
     def close_run(self, run_id: str, *, totals: RunCounts, at: datetime) -> Run:
@@ -281,7 +283,7 @@ class OutboxStore(Protocol):
         ...
 
     def save_notice(self, notice: Notice, *, claimed_by: str) -> bool:
-        """Write the delivery fields of a notice that `claimed_by` still holds; False (and nothing written) otherwise."""
+        """Write the delivery fields of a notice that `claimed_by` still holds; False (nothing written) otherwise."""
         ...
 
 

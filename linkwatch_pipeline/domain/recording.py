@@ -98,7 +98,8 @@ def plan_record(
         return _cancel(RecordKind.CONFIG_CHANGED, reason, link, job, chain, next_allowed_at)
     if observation.url != link.url:
         raise ConflictingContent(
-            f"link {link.id!r} is registered with another URL ({link.url}); register the other URL under an id of its own."
+            f"link {link.id!r} is registered with another URL ({link.url}); "
+            "register the other URL under an id of its own."
         )
     if changed:
         raise ConflictingContent(f"link {link.id!r} was changed or retired meanwhile; look at it and try again.")

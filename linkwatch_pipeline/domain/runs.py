@@ -77,7 +77,7 @@ class CheckJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job as the store knows it; the worker trusts this, not the message. `next` is the link after it on its host."""
+    """One job as the store knows it; the worker trusts this, not the message. `next` is the next link on its host."""
 
     run_id: str
     link_id: str

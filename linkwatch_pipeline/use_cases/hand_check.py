@@ -1,4 +1,4 @@
-"""One observation now, by hand: admitted, fetched and recorded like any other, but counted by no run (ARCHITECTURE 5)."""
+"""One observation now, by hand: admitted, fetched and recorded like any other; no run counts it (ARCHITECTURE 5)."""
 
 from __future__ import annotations
 
