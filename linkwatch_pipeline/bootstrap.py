@@ -10,8 +10,8 @@ import os
 import random
 import secrets
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -31,7 +31,7 @@ from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
-from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Store, Warehouse
+from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
 from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
@@ -107,6 +107,12 @@ class App:
 
         return ParquetWarehouse(self.home.warehouse)
 
+    @cached_property
+    def reports(self) -> Reports:
+        from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
+
+        return DuckDBReports(self.home.warehouse / "observations")
+
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
         from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
@@ -145,7 +151,7 @@ class App:
         """
         from linkwatch_pipeline.adapters.writer_thread import WriterThread
 
-        with WriterThread() as blocking:
+        with WriterThread(_grouped(self.store)) as blocking:
             fetcher = self.make_fetcher()
             try:
                 yield CheckParts(
@@ -296,6 +302,12 @@ def build_app_from_environment() -> App:
     return build_app(Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME), env=os.environ)
 
 
+def scanning_policy(folder: Path) -> Policy:
+    """Whose literal addresses a scan may take: those of the home in a folder, if there is one. Makes no home."""
+    fixture = find_home(folder).fixture
+    return FixturePolicy(fixture.pairs) if fixture is not None else PublicPolicy()
+
+
 def new_worker(kind: str) -> str:
     """A name for this process that no other has or had."""
     return f"{kind}-{os.getpid()}-{secrets.token_hex(6)}"
@@ -319,6 +331,13 @@ def _open_store(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
+
+
+def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:
+    """How calls that wait together share a commit: only a store on this machine's disk gains by it."""
+    from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+
+    return store.grouped if isinstance(store, SqliteStore) else nullcontext
 
 
 def _policy_of(home: Home, settings: Settings) -> Policy:

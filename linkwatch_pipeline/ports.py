@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, Ranked, RepeatedUncertainty
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.hosts import (
     Admitted,
@@ -22,6 +23,7 @@ from linkwatch_pipeline.domain.hosts import (
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link, Owner
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import Recorded
 from linkwatch_pipeline.domain.runs import (
@@ -407,12 +409,36 @@ class Warehouse(Protocol):
         """Whether the week's file is there with the exported content."""
         ...
 
-    def outcome_distribution(self, week: datetime) -> Mapping[str, int]:
-        """How many of a week's observations had each outcome, the commonest first; empty without a file."""
-        ...
-
     def read_week(self, week: datetime) -> Iterator[Observation]:
         """The observations of a week's file, in (link, sequence) order; nothing if there is no file."""
+        ...
+
+
+class Reports(Protocol):
+    """What the warehouse's weeks say. A link counts once a week, checks by hand never (`domain.coverage`).
+
+    A week without a file, or without looks of a run, is left out or answered with nothing.
+    Each may raise StoreUnusable (a damaged file) and MissingExtra.
+    """
+
+    def weeks(self) -> Sequence[datetime]:
+        """The weeks that have a file, in order."""
+        ...
+
+    def outcomes_by_week(self, *, through: datetime) -> Mapping[datetime, Mapping[Outcome, int]]:
+        """How many links ended with which outcome, each week up to `through`; what did not occur is left out."""
+        ...
+
+    def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:
+        """The hosts with the most links broken, uncertain or throttled, the worst first."""
+        ...
+
+    def repeated_uncertainty(self, week: datetime, *, at_least: int, most: int) -> Ranked[RepeatedUncertainty]:
+        """The links uncertain in this and the weeks before it, `at_least` in a row, the longest first."""
+        ...
+
+    def content_changed(self, week: datetime, *, most: int) -> Ranked[ChangedContent]:
+        """The links whose page lacked the expected text, in id order."""
         ...
 
 

@@ -24,7 +24,8 @@ from linkwatch_pipeline.use_cases.start_week import was_missed
 def link_registry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Every link that is watched this week, frozen as jobs with their sequences: one row per link.
 
-    `row_count` counts the jobs of the week's run; the table shows the links as they stand now, broken ones first.
+    `row_count` counts the jobs of the week's run; the table shows the links as they stood when this was
+    written, before the week's checks, broken ones first.
     """
     app: App = context.resources.app.in_week(context.partition_time_window.start)
     app.require_contact()

@@ -1,20 +1,60 @@
-"""The week in the warehouse: its Parquet file, and what its outcomes were, read back with DuckDB."""
+"""The week in the warehouse: its Parquet file, and the coverage report, read back with DuckDB."""
 
-from datetime import datetime
-from itertools import islice
+import base64
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
 from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.pictures import outcome_bars
-from linkwatch_pipeline.defs.tables import Cell, table
+from linkwatch_pipeline.defs.tables import Cell, percentage, table
 from linkwatch_pipeline.defs.weekly import weekly_freshness, weekly_partitions
+from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, RepeatedUncertainty, WeekCount, percent
+from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.timestamps import week_key
-from linkwatch_pipeline.use_cases.export_week import export_week, prune_history
+from linkwatch_pipeline.domain.timestamps import format_seconds, week_key
+from linkwatch_pipeline.use_cases.export_week import prune_history
+from linkwatch_pipeline.use_cases.report import CoverageReport, report_week
 
-WEEKS_COMPARED = 13
+WEEKS_COMPARED = 26
+MOST_ROWS = 200
+
+_LINK = dg.TableColumn("link", description="the link's id")
+_OWNER = dg.TableColumn("owner", description="the team that is told")
+_PLACE = dg.TableColumn("place", description="file and line in the handbook, the first one")
+_WEEK_COLUMNS = (
+    dg.TableColumn("week", description="its Monday"),
+    dg.TableColumn("run", description="the weekly run's state; empty when the store knows none"),
+    dg.TableColumn("coverage", description="jobs of the weekly run with a verdict, of those to be checked"),
+    dg.TableColumn("complete", description="jobs of the weekly run that ended, of those expected"),
+    dg.TableColumn("observations", "int", "links looked at, each once; empty is no data"),
+    *(dg.TableColumn(outcome.value, "int") for outcome in Outcome),
+)
+_HOST_COLUMNS = (
+    dg.TableColumn("host"),
+    dg.TableColumn("links", "int", "looked at in this week"),
+    *(dg.TableColumn(name, "int") for name in ("broken", "uncertain", "throttled")),
+    dg.TableColumn("reasons", description="of those links"),
+)
+_REPEATED_COLUMNS = (
+    _LINK,
+    dg.TableColumn("weeks", "int", "in a row without a verdict"),
+    dg.TableColumn("since", description="UTC"),
+    dg.TableColumn("reason", description="in this week"),
+    _OWNER,
+    _PLACE,
+    dg.TableColumn("url"),
+)
+_CHANGED_COLUMNS = (
+    _LINK,
+    dg.TableColumn("at", description="when it was observed (UTC)"),
+    dg.TableColumn("status", "int"),
+    _OWNER,
+    _PLACE,
+    dg.TableColumn("url"),
+)
 
 # What analysts have to know of the file's columns beyond their names (`domain.observations.Observation`).
 _MEANINGS = {
@@ -56,20 +96,17 @@ _FILE_SCHEMA = dg.TableSchema(
     required_resource_keys={"app"},
 )
 def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """The week's observations as a Parquet file, one row per observation, and how their outcomes are distributed."""
+    """The week's observations as a Parquet file, one row per observation, and what they cover."""
     app: App = context.resources.app
     week = context.partition_time_window.start
-    exported = export_week(app.store, app.warehouse, week, clock=app.clock)
+    report = report_week(app.store, app.warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
     pruned = prune_history(app.store, app.warehouse, clock=app.clock)
-    outcomes = app.warehouse.outcome_distribution(week)
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": exported.rows,
-            "outcomes_picture": outcome_bars(outcomes),
-            "weeks": _weeks_up_to(app, week),
-            **{outcome.value: outcomes.get(outcome.value, 0) for outcome in Outcome},
+            "dagster/row_count": report.exported.rows,
+            **_shown(report),
             "folder": dg.MetadataValue.path(str(app.home.warehouse)),
-            "file_written_now": exported.written,
+            "file_written_now": report.exported.written,
             "pruned_observations": sum(pruned_week.rows for pruned_week in pruned.weeks),
             "weeks_kept_in_store": table(
                 (dg.TableColumn("week"), dg.TableColumn("reason", description="why it could not leave the store")),
@@ -79,13 +116,66 @@ def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[N
     )
 
 
-def _weeks_up_to(app: App, week: datetime) -> dg.TableMetadataValue:
-    """The latest weeks side by side, this one first."""
-    weeks = sorted((e.week for e in app.store.exported_weeks() if e.week <= week), reverse=True)
-    numbers = (dg.TableColumn(name, "int") for name in ("observations", *(outcome.value for outcome in Outcome)))
-    rows: list[tuple[Cell, ...]] = []
-    for compared in islice(weeks, WEEKS_COMPARED):
-        outcomes = app.warehouse.outcome_distribution(compared)
-        counts = [outcomes.get(outcome.value, 0) for outcome in Outcome]
-        rows.append((week_key(compared), sum(counts), *counts))
-    return table((dg.TableColumn("week", description="its Monday"), *numbers), rows)
+def _shown(report: CoverageReport) -> dict[str, dg.MetadataValue]:
+    """The report for people: pictures, numbers that are plotted over weeks, and tables."""
+    week, weeks = report.this_week, report.weeks[:WEEKS_COMPARED]
+    counts = {outcome.value: week.count(outcome) or 0 for outcome in Outcome}
+    return {
+        "outcomes_picture": outcome_bars(counts),
+        **_weeks_picture(weeks),
+        "coverage_percent": percentage(week.coverage),
+        "completeness_percent": percentage(week.completeness),
+        **{outcome: dg.MetadataValue.int(count) for outcome, count in counts.items()},
+        "links_uncertain_again": dg.MetadataValue.int(report.repeated_uncertainty.total),
+        "weeks": table(_WEEK_COLUMNS, map(_week_row, weeks)),
+        "worst_hosts": table(_HOST_COLUMNS, map(_host_row, report.worst_hosts.rows)),
+        "uncertain_week_after_week": table(
+            _REPEATED_COLUMNS, (_repeated_row(found, report.links) for found in report.repeated_uncertainty.rows)
+        ),
+        "expected_text_missing": table(
+            _CHANGED_COLUMNS, (_changed_row(found, report.links) for found in report.content_changed.rows)
+        ),
+        **({"problems": dg.MetadataValue.text("\n".join(report.problems))} if report.problems else {}),
+    }
+
+
+def _weeks_picture(weeks: Sequence[WeekCount]) -> dict[str, dg.MetadataValue]:
+    """The outcomes over the weeks; nothing without the library that draws it: the table says the same."""
+    picture = draw_outcomes(weeks)
+    if picture is None:
+        return {}
+    encoded = base64.b64encode(picture).decode()
+    return {"weeks_picture": dg.MetadataValue.md(f"![outcomes over the weeks](data:image/png;base64,{encoded})")}
+
+
+def _week_row(week: WeekCount) -> Sequence[Cell]:
+    return (
+        week_key(week.week),
+        week.run_state or "",
+        percent(week.coverage),
+        percent(week.completeness),
+        week.links_seen,
+        *(week.count(outcome) for outcome in Outcome),
+    )
+
+
+def _host_row(host: HostTrouble) -> Sequence[Cell]:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in host.reasons.items())
+    return host.host, host.links, host.broken, host.uncertain, host.throttled, reasons
+
+
+def _repeated_row(found: RepeatedUncertainty, links: Mapping[str, Link]) -> Sequence[Cell]:
+    owner, place = _owner_and_place(links.get(found.link_id))
+    since = format_seconds(found.since)
+    return found.link_id, found.weeks, since, found.reason or "", owner, place, found.url
+
+
+def _changed_row(found: ChangedContent, links: Mapping[str, Link]) -> Sequence[Cell]:
+    owner, place = _owner_and_place(links.get(found.link_id))
+    return found.link_id, format_seconds(found.observed_at), found.status, owner, place, found.url
+
+
+def _owner_and_place(link: Link | None) -> tuple[str, str]:
+    if link is None:
+        return "", ""
+    return link.owner or "", f"{link.places[0].file}:{link.places[0].line}" if link.places else ""

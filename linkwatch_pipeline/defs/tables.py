@@ -150,8 +150,8 @@ def run_table(runs: Iterable[RunSummary]) -> dg.TableMetadataValue:
                 summary.run.state.value,
                 summary.counts.expected,
                 _ends(summary.counts.by_end),
-                _moment(summary.run.started_at),
-                _moment(summary.run.closed_at),
+                _in_week(summary.run.started_at),
+                _in_week(summary.run.closed_at),
             )
             for summary in runs
         ],
@@ -168,9 +168,9 @@ def host_table(chains: Iterable[HostChain]) -> dg.TableMetadataValue:
                 chain.total,
                 chain.remaining,
                 _ends(chain.counts),
-                _moment(chain.first_observed_at),
-                _moment(chain.last_observed_at),
-                _moment(chain.head_ready_at if chain.remaining else None),
+                _in_week(chain.first_observed_at),
+                _in_week(chain.last_observed_at),
+                _in_week(chain.head_ready_at if chain.remaining else None),
                 chain.run_id,
             )
             for chain in sorted(chains, key=lambda chain: (-chain.remaining, -chain.total, chain.host))
@@ -258,7 +258,12 @@ def _minutes(duration: timedelta) -> float:
 
 def _moment(value: datetime | None) -> str:
     """Without the zone, which the column names: cells are narrow."""
-    return f"{value:%Y-%m-%d %H:%M:%S}" if value is not None else ""
+    return f"{value:%Y-%m-%d %H:%M}" if value is not None else ""
+
+
+def _in_week(value: datetime | None) -> str:
+    """`Mon 09:00:03`, where the week is known."""
+    return f"{value:%a %H:%M:%S}" if value is not None else ""
 
 
 def _plain(cell: Cell) -> Cell:

@@ -6,8 +6,9 @@ import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.tables import column_schema, table
-from linkwatch_pipeline.domain.health import Severity
+from linkwatch_pipeline.domain.health import Finding, Severity
 from linkwatch_pipeline.domain.timestamps import format_seconds
+from linkwatch_pipeline.use_cases.review_week import latest_week
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 
 FINDING_COLUMNS = (
@@ -17,6 +18,13 @@ FINDING_COLUMNS = (
     dg.TableColumn("since", description="UTC"),
     dg.TableColumn("code", description="the same for the same kind of fault"),
 )
+
+
+def _look(app: App) -> tuple[Finding, ...]:
+    """All findings, as of now; in a story home as of its last week, since nobody runs the weeks after the story."""
+    week = latest_week(app.store)
+    app = app.in_week(week) if week is not None else app
+    return watch_health(app.store, app.metrics, clock=app.clock)
 
 
 @dg.asset(
@@ -33,8 +41,7 @@ FINDING_COLUMNS = (
 )
 def run_health(context: dg.AssetExecutionContext) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare
     """What is not well with linkwatch itself: one row per finding, the worst first."""
-    app: App = context.resources.app
-    findings = watch_health(app.store, app.metrics, clock=app.clock)
+    findings = _look(context.resources.app)
     critical = sum(finding.severity is Severity.CRITICAL for finding in findings)
     return dg.MaterializeResult(
         metadata={
@@ -63,7 +70,7 @@ run_health_job = dg.define_asset_job("watch_health", selection=[run_health], des
 def health_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """Looks and beats within its own tick; asks for a run only when the verdict changed, and once a day."""
     app: App = context.resources.app
-    findings = watch_health(app.store, app.metrics, clock=app.clock)
+    findings = _look(app)
     verdict = f"{app.clock.now():%Y-%m-%d} " + ",".join(sorted(f"{f.code}:{f.subject}" for f in findings))
     if verdict == context.cursor:
         return dg.SkipReason(f"unchanged: {len(findings)} findings")

@@ -1,8 +1,9 @@
 """Which team a file of a handbook belongs to: a map in the manner of a CODEOWNERS file.
 
-Each line is a path pattern, spaces, and a team; the last line that matches a file decides. `#` begins a comment. Patterns
-are those of CODEOWNERS: `*` stays within a folder, `**` does not, a leading `/` means the top, a pattern of one name matches at
-any depth, and a folder owns everything below it. As there, `!` and `[...]` have no meaning and are refused.
+Each line is a path pattern, spaces, and a team; the last line that matches a file decides. `#` begins a comment.
+Patterns are those of CODEOWNERS: `*` stays within a folder, `**` does not, a leading `/` means the top, a pattern of
+one name matches at any depth, and a folder owns everything below it. As there, `!` and `[...]` have no meaning and are
+refused.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urljoin
 
-from linkwatch_pipeline.domain.errors import InvalidInput, NotFound, StaleWrite
+from linkwatch_pipeline.domain.errors import InvalidInput, StaleWrite
 from linkwatch_pipeline.domain.handbook import (
     Aside,
     FileProblem,
@@ -30,6 +31,7 @@ from linkwatch_pipeline.domain.links import Link, Place, check_url
 from linkwatch_pipeline.domain.owner_map import OwnerMap
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url, host_key
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.register import owner_to_write
 
 _ATTEMPTS = 20  # each fails only because another writer succeeded
 
@@ -97,28 +99,33 @@ def scan_paths(
     return collected.result()
 
 
-def register_scan(store: Store, result: ScanResult, *, owners: OwnerMap, now: datetime, prune: bool) -> ScanSummary:
+def register_scan(
+    store: Store, result: ScanResult, *, owners: OwnerMap, notify: str | None = None, now: datetime, prune: bool = False
+) -> ScanSummary:
     """Watch what a scan found.
 
-    A URL that is watched already keeps its id, history and owner and gets its places anew; teams that use it too are noted.
-    A repetition changes nothing.
+    A URL that is watched already keeps its id, history and owner and gets its places anew; teams that use it too are
+    noted. A repetition changes nothing.
 
     Args:
-        owners: whose files are whose. All its teams must have an address.
+        owners: whose files are whose. All its teams must have an address, or be the one that `notify` is for.
+        notify: the address of the map's only team, if that is new.
         prune: whether links of these teams that a scan once found, and this one did not, are retired.
-    Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), before anything is written.
+    Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), ConflictingContent (the
+        team has another address); nothing is written then.
     """
-    for team in owners.teams:
-        if store.get_owner(team) is None:
-            raise NotFound(f"there is no owner {team!r}; run 'linkwatch owner {team} ADDRESS'.")
+    new_owners = [owner_to_write(store, team, notify) for team in owners.teams]
     if prune and not result.files:
         raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
     scan = _Scan(result, owners, now=now, prune=prune)
+    for owner in new_owners:
+        if owner is not None:
+            store.put_owner(owner)
     watched = _watched_by_url(store)
     ids: dict[ScanChange, list[str]] = defaultdict(list)
     for found in result.found:
         link_id = watched[found.url].id if found.url in watched else _free_id(store, found.url)
-        ids[_save(store, link_id, lambda stored, found=found: scan.found(stored, found))].append(link_id)
+        ids[_save(store, link_id, partial(scan.found, found))].append(link_id)
     if prune:
         urls = {found.url for found in result.found}
         for link in watched.values():
@@ -198,7 +205,7 @@ class _Scan:
         self._now = now
         self._prune = prune
 
-    def found(self, stored: Link | None, found: FoundUrl) -> tuple[ScanChange, Link | None]:
+    def found(self, found: FoundUrl, stored: Link | None) -> tuple[ScanChange, Link | None]:
         teams = list(dict.fromkeys(self._owners[place.file] for place in found.places))
         if stored is None:
             return ScanChange.REGISTERED, self._new(found, teams)
@@ -280,9 +287,7 @@ def _candidates(link_id: str) -> Iterator[str]:
     yield from (f"{link_id[:70]}-{number}" for number in range(2, 10_000))
 
 
-def _save(
-    store: Store, link_id: str, decide: Callable[[Link | None], tuple[ScanChange, Link | None]]
-) -> ScanChange:
+def _save(store: Store, link_id: str, decide: Callable[[Link | None], tuple[ScanChange, Link | None]]) -> ScanChange:
     """Write what `decide` makes of the stored link, deciding anew whenever somebody else was faster."""
     for _ in range(_ATTEMPTS):
         stored = store.get_link(link_id)

@@ -26,7 +26,7 @@ ROUNDS = 3
 
 def cpu_per_check(folder: Path) -> Result:
     """The best of some rounds of each, in turns; the world runs in a process of its own and does not count."""
-    with served(folder, hosts=HOSTS, links=LINKS_PER_HOST) as (world, urls):
+    with served(folder, hosts=HOSTS, delays=[0.0] * LINKS_PER_HOST) as (world, urls):
         engine, bare = [], []
         for number in range(ROUNDS):
             engine.append(_engine_cpu(folder / f"home-{number}", world, urls))
@@ -42,14 +42,18 @@ def cpu_per_check(folder: Path) -> Result:
 
 
 @contextmanager
-def served(folder: Path, *, hosts: int, links: int, delay: float = 0.0) -> Iterator[tuple[WorldProcess, list[str]]]:
-    """A world of equal hosts in a process of its own, and its URLs."""
-    page = {"status": 200, "delay": delay}
-    pages = {f"/{number}": page for number in range(links)}
+def served(folder: Path, *, hosts: int, delays: Sequence[float]) -> Iterator[tuple[WorldProcess, list[str]]]:
+    """A world in a process of its own, and its URLs: each host has a page per delay (seconds), turned by one place."""
     folder.mkdir(parents=True, exist_ok=True)
-    with WorldProcess({f"host-{number}.example": {"pages": pages} for number in range(hosts)}, folder) as world:
+    sites = {}
+    for host in range(hosts):
+        turned = [delays[(host + number) % len(delays)] for number in range(len(delays))]
+        sites[f"host-{host}.example"] = {
+            "pages": {f"/{number}": {"status": 200, "delay": delay} for number, delay in enumerate(turned)}
+        }
+    with WorldProcess(sites, folder) as world:
         addresses = [plain for plain, _ in world.map.hosts.values()]
-        yield world, [f"http://{ip}:{port}{path}" for ip, port in addresses for path in pages]
+        yield world, [f"http://{ip}:{port}/{number}" for ip, port in addresses for number in range(len(delays))]
 
 
 def make_watching_home(folder: Path, world: WorldProcess, urls: Sequence[str], *, cooldown: float) -> None:

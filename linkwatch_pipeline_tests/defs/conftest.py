@@ -12,7 +12,7 @@ import pytest
 from linkwatch_pipeline_tests.defs.watched import Watched, watched_world
 from linkwatch_pipeline_tests.world.scripts import Script
 
-Watch = Callable[[Mapping[str, Mapping[str, Script]]], Watched]
+Watch = Callable[..., Watched]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -31,6 +31,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def watch(tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Watch]:
-    """Makes a world of these pages and a home that watches them all."""
+    """Makes a world of these pages and a home that watches them all; `story` makes it one that plays past weeks."""
     with ExitStack() as stack:
-        yield lambda sites: stack.enter_context(watched_world(tmp_path / "home", instance, sites))
+
+        def make(sites: Mapping[str, Mapping[str, Script]], *, story: bool = False) -> Watched:
+            return stack.enter_context(watched_world(tmp_path / "home", instance, sites, story=story))
+
+        yield make

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.clock import SystemClock
@@ -28,6 +29,7 @@ class DagsterDev:
         self._process = process
         self._url = f"http://127.0.0.1:{port}"
         self._output = output
+        self._pause = Event()
 
     def said(self) -> str:
         return self._output.read_text()
@@ -43,12 +45,11 @@ class DagsterDev:
         """What `look` sees as soon as it sees anything; OSError counts as nothing yet."""
         clock = SystemClock()
         end = clock.monotonic() + seconds
-        while self._process.poll() is None and clock.monotonic() < end:
+        while clock.monotonic() < end:
             with suppress(OSError):
                 if seen := look():
                     return seen
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(PAUSE)
+            self._pause.wait(PAUSE)
         raise AssertionError(f"nothing within {seconds} s; it said:\n{self.said()}")
 
     def until_it_serves(self) -> None:
@@ -59,7 +60,11 @@ class DagsterDev:
         self._process.send_signal(signal.SIGINT)
         return self._process.wait(timeout=60)
 
-    def processes(self) -> set[int]:
+    def until_nothing_is_left(self) -> None:
+        """Dagster's servers go by themselves, some seconds after their parent."""
+        self.until(lambda: not self._processes(), seconds=40)
+
+    def _processes(self) -> set[int]:
         """What lives of its process group."""
         found = set()
         for entry in Path("/proc").iterdir():

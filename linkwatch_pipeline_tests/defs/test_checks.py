@@ -58,13 +58,21 @@ def test_a_job_that_never_ended_stops_everything_downstream(watched: Watched) ->
     assert materialized(result) == OBSERVED
 
 
-def test_a_transition_without_its_notice_stops_the_report(watched: Watched) -> None:
+@pytest.mark.parametrize(
+    ("damage", "unpaired"),
+    [
+        ("DELETE FROM notices", "alpha-two:1"),
+        ("UPDATE notices SET transition_id = 'alpha-two:9'", "alpha-two:1, alpha-two:9"),
+    ],
+    ids=["none at all", "that of another"],
+)
+def test_a_transition_without_its_notice_stops_the_report(watched: Watched, damage: str, unpaired: str) -> None:
     watched.drive_week()
-    _spoil(watched, "DELETE FROM notices")
+    _spoil(watched, damage)
     result = watched.run_week()
     assert not result.success
     assert not checks(result)["every_transition_has_one_notice"]
-    assert _shown(result, "every_transition_has_one_notice")["unpaired"] == "alpha-two:1"
+    assert _shown(result, "every_transition_has_one_notice")["unpaired"] == unpaired
     assert materialized(result) == EVERYTHING - {"coverage_report"}
     assert "every_transition_has_one_notice" in failure(result)
 

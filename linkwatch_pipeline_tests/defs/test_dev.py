@@ -52,7 +52,7 @@ def test_dagster_dev_starts_in_the_repository_and_shows_everything(tmp_path: Pat
         }
         assert not [line for line in dev.said().splitlines() if "Warning" in line and "dev_command" not in line]
         assert dev.interrupt() == 0
-        assert dev.processes() == set()
+        dev.until_nothing_is_left()
     assert is_free(port)
     assert list(ROOT.glob(".tmp_dagster_home_*")) == []
 
@@ -86,7 +86,7 @@ def test_linkwatch_dev_shows_the_demos_weeks_sends_its_notices_and_runs_what_is_
         assert ended == "SUCCESS", dev.said()
         assert "Warning" not in dev.said()
         assert dev.interrupt() == 0
-        assert dev.processes() == set()
+        dev.until_nothing_is_left()
     with build_app(home, env={}) as app:
         assert [n.status.value for n in app.store.notices()] == ["sent", "sent"]
         assert len(list(app.store.observations())) == 4

@@ -14,6 +14,7 @@ import pytest
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.definitions import defs
 from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline_tests.defs.conftest import Watch
 from linkwatch_pipeline_tests.defs.watched import WEEK, Watched, checks, metadata
 from linkwatch_pipeline_tests.world import Answer, visits
@@ -90,6 +91,7 @@ def test_a_notice_that_waits_for_its_next_attempt_is_not_asked_for(broken_page: 
 def test_the_retry_sensor_asks_for_the_week_of_an_open_retry_run(watch: Watch, tick: Tick) -> None:
     watched = watch({"docs.example": {"/guide": visits(Answer(429, headers={"Retry-After": "1"}), 200)}})
     with watched.open() as app:
+        begin_week(app.store, WEEK, now=app.clock.now())  # the weekly run is open, and is somebody else's affair
         assert tick("retry_sensor", app).skip_reason == dg.SkipReason("0 retry runs are open")
     watched.drive_week(with_retries=False)
     watched.now = WEEK + timedelta(minutes=2)
@@ -150,3 +152,15 @@ def test_run_health_says_what_is_wrong_and_its_check_fails(broken_page: Watched)
     assert metadata(well, "run_health")["findings"] == []
     [finding] = metadata(ill, "run_health")["findings"]
     assert (finding["severity"], finding["code"], finding["subject"]) == ("critical", "notice_overdue", "docs-guide:1")
+
+
+@pytest.mark.parametrize(("story", "codes"), [(True, []), (False, ["run_missing"])], ids=["story", "ordinary"])
+def test_a_home_that_tells_a_story_is_not_ill_because_the_story_ended(
+    watch: Watch, story: bool, codes: list[str]
+) -> None:
+    watched = watch({"docs.example": {"/guide": 200}}, story=story)
+    watched.drive_week()
+    watched.now = WEEK + timedelta(days=30)
+    with watched.open() as app:
+        found = metadata(watched.run_job("watch_health", app), "run_health")["findings"]
+    assert [finding["code"] for finding in found] == codes

@@ -72,7 +72,8 @@ class Watched:
 
     def drive_week(self, *, with_retries: bool = True) -> None:
         """Observe the week without Dagster, which is faster."""
-        with self.open() as app, app.sole_runner() as worker:
+        with self.open() as opened, opened.in_week(WEEK).sole_runner() as worker:
+            app = opened.in_week(WEEK)
             while not (run := begin_week(app.store, WEEK, now=app.clock.now())).state.is_over:
                 app.observe(run, None, worker=worker)
                 finish_run(app.store, run.run_id, now=app.clock.now())
@@ -94,12 +95,12 @@ class Watched:
 
 @contextmanager
 def watched_world(
-    folder: Path, instance: dg.DagsterInstance, sites: Mapping[str, Mapping[str, Script]]
+    folder: Path, instance: dg.DagsterInstance, sites: Mapping[str, Mapping[str, Script]], *, story: bool = False
 ) -> Iterator[Watched]:
     """Open the world and make the home, every page registered."""
     with World(sites).in_thread() as world:
         pairs = tuple(plain for plain, _ in world.map.hosts.values())
-        make_home(folder, env={}, fixture=FixtureMark(pairs=pairs))
+        make_home(folder, env={}, fixture=FixtureMark(pairs=pairs, story=story))
         watched = Watched(world, folder, instance)
         watched.register_all()
         yield watched

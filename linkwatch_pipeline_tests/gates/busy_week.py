@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +13,7 @@ from typing import Any
 
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.bootstrap import build_app, make_home
+from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.runs import Run, RunState, count_chains
 from linkwatch_pipeline.domain.timestamps import WEEK, parse_week
 from linkwatch_pipeline.ports import Store
@@ -124,7 +125,7 @@ def records(store: Store, week: datetime) -> dict[str, list[object]]:
             for o in store.observations()
         ],
         "transitions": [(t.id, t.from_state, t.to_state, t.sequence, t.job_id) for t in store.transitions()],
-        "notices": sorted((n.transition_id, n.status, n.attempts, n.observed_status) for n in store.notices()),
+        "notices": [(n.transition_id, n.status, n.attempts, n.observed_status) for n in _by_id(store.notices())],
         "runs": [(run.run_id, run.state, run.expected, run.dispatched, run.totals) for run in runs],
         "chains": [
             (c.run_id, c.host, c.head, c.remaining, c.total, dict(c.counts))
@@ -133,6 +134,11 @@ def records(store: Store, week: datetime) -> dict[str, list[object]]:
         ],
         "jobs": [(j.job_id, j.sequence, j.status, j.outcome, j.reason) for r in runs for j in store.jobs(r.run_id)],
     }
+
+
+def _by_id(notices: Iterable[Notice]) -> list[Notice]:
+    """The store has them by age, which depends on the time of day."""
+    return sorted(notices, key=lambda notice: notice.transition_id)
 
 
 def miscounted(store: Store, run: Run) -> list[str]:

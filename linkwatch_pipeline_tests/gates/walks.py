@@ -53,13 +53,14 @@ def walk_restart_and_replay(folder: Path) -> Evidence:
     evidence = Evidence()
     with _fixture_desk(folder, evidence) as (desk, site):
         _play_story(desk, site)
+        desk.close_transcript()
     evidence.say("The site is switched off now, so a request would be seen as a failure.")
     left = desk.document("inspect")
     for sequence, status in enumerate(STORY, start=1):
         desk.run("check", "guide", "--sequence", str(sequence), expect=0 if status == 200 else 1)
     desk.close_transcript()
     evidence.claim("records are unchanged", desk.document("inspect") == left, True)
-    command = [Path(sys.executable).parent / "linkwatch", "--home", desk.home, "inspect", "--json"]
+    command = [str(Path(sys.executable).parent / "linkwatch"), "--home", str(desk.home), "inspect", "--json"]
     seen = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     evidence.claim("a new process sees the same", json.loads(seen) == left, True)
     _redeliver(folder / "redelivered", evidence)

@@ -13,21 +13,26 @@ from dataclasses import dataclass
 BEGINNING = r"(?<![A-Za-z0-9])(?i:https?://)|(?<![A-Za-z0-9._~/@-])(?i:www\.)(?=[\w-]+\.[\w-])"
 
 _BEGINNING = re.compile(BEGINNING)
-_END = re.compile(r"[\s<>\"`\x00-\x1f“”„«»、。，；：！？（）【】「」『』〈〉《》]")
+# Quotation marks, and the punctuation of Chinese and Japanese: their own marks and the full-width forms of !(),:;?
+_QUOTES = r"\"`\u201c-\u201e\u00ab\u00bb"
+_CJK_PUNCTUATION = r"\u3001-\u3003\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+_END = re.compile(rf"[\s<>\x00-\x1f{_QUOTES}{_CJK_PUNCTUATION}]")
 _ATTRIBUTE_LIST = re.compile(r"\{[:.#]")  # kramdown and Pandoc: https://example.com{:target="_blank"}
 _PLACEHOLDER = re.compile(r"<([A-Za-z][A-Za-z0-9_ .-]*)>")
 _ENTITY = re.compile(r"&[A-Za-z0-9]+;\Z")
 _DECODED_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_TRAILING = frozenset("?!.,:*_~'\"|\\…’‘;")
+_TRAILING = frozenset("?!.,:*_~'\"|\\;\u2018\u2019\u2026")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 # A `<word>` behind a URL is a tag if HTML knows it, else a blank for the reader to fill in.
-_HTML_NAMES = frozenset(
-    "a abbr address area article aside audio b base bdi bdo big blockquote body br button canvas caption center cite code "
-    "col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form "
-    "h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend li link main map mark menu meta meter "
-    "nav noscript object ol optgroup option output p param picture pre progress q rp rt ruby s samp script section select "
-    "small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title "
-    "tr track tt u ul var video wbr".split()
+_HTML_NAME = re.compile(
+    r"a|abbr|address|area|article|aside|audio|b|base|bdi|bdo|big|blockquote|body|br|button|canvas|caption|"
+    r"center|cite|code|col|colgroup|data|datalist|dd|del|details|dfn|dialog|div|dl|dt|em|embed|fieldset|"
+    r"figcaption|figure|font|footer|form|h1|h2|h3|h4|h5|h6|head|header|hr|html|i|iframe|img|input|ins|kbd|"
+    r"label|legend|li|link|main|map|mark|menu|meta|meter|nav|noscript|object|ol|optgroup|option|output|p|param|"
+    r"picture|pre|progress|q|rp|rt|ruby|s|samp|script|section|select|small|source|span|strike|strong|style|sub|"
+    r"summary|sup|svg|table|tbody|td|template|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|"
+    r"wbr",
+    re.IGNORECASE,
 )
 
 
@@ -77,7 +82,7 @@ def _end_of_run(text: str, start: int, limit: int) -> int:
         if stop is None:
             return limit
         blank = _PLACEHOLDER.match(text, stop.start(), limit)
-        if blank is None or blank[1].lower() in _HTML_NAMES:
+        if blank is None or _HTML_NAME.fullmatch(blank[1]) is not None:
             return stop.start()
         position = blank.end()
 

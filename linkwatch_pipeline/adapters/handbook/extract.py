@@ -1,4 +1,4 @@
-"""Takes the links out of one file, whatever its kind. What cannot be read is a value that says why, never an exception."""
+"""Takes the links out of one file of any kind. What cannot be read is a value that says why, never an exception."""
 
 from __future__ import annotations
 

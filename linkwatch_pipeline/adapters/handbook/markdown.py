@@ -1,8 +1,8 @@
 """Links in Markdown: CommonMark with GitHub's tables, bare URLs and footnotes, and HTML inside.
 
-markdown-it parses; its rules are wrapped so that each link is noted with its place, which its tokens do not keep. The line
-is the one on which the address is written; a reference link (`[text][name]`) stands where it is used, and a
-definition that nothing uses is no link.
+markdown-it parses; its rules are wrapped so that each link is noted with its place, which its tokens do not keep.
+The line is the one on which the address is written; a reference link (`[text][name]`) stands where it is used, and
+a definition that nothing uses is no link.
 """
 
 from __future__ import annotations

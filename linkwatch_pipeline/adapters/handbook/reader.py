@@ -96,7 +96,9 @@ def _check_pattern(field: str, pattern: str | None) -> None:
         re.compile(pattern or "")
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidInput(
-            field, f"{(pattern or '')[:80]!r} is not a regular expression: {error}", "Write one as Python's re takes it."
+            field,
+            f"{(pattern or '')[:80]!r} is not a regular expression: {error}",
+            "Write one as Python's re takes it.",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Links in sitemaps. Source: sitemaps.org: each page (or further sitemap) stands in a `<loc>`; `href` names translations.
+"""Links in sitemaps. Source: sitemaps.org: each page or further sitemap stands in a `<loc>`; `href` names translations.
 
 Document types are refused: entities that expand to billions of characters need one.
 """

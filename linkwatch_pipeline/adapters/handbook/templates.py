@@ -1,8 +1,8 @@
 """Template tags (Jekyll, Liquid, Nunjucks, Hugo, Jinja) in a text that is not template code otherwise.
 
-A tag may hold spaces and line ends where Markdown and HTML allow none, so each becomes one mark without any. Line numbers
-survive: a mark carries as many `SWALLOWED` characters as its tag had line ends. All three characters are Unicode
-noncharacters, which `replace_templates` takes out of the text first.
+A tag may hold spaces and line ends where Markdown and HTML allow none, so each becomes one mark without any. Line
+numbers survive: a mark carries as many `SWALLOWED` characters as its tag had line ends. All three characters are
+Unicode noncharacters, which `replace_templates` takes out of the text first.
 """
 
 from __future__ import annotations

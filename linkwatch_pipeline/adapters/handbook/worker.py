@@ -20,7 +20,9 @@ from types import TracebackType
 import linkwatch_pipeline
 from linkwatch_pipeline.adapters.handbook.extract import Extracted, extract_links
 
-MAX_MEMORY_BYTES = 2 * 1024**3
+MAX_MEMORY_BYTES = 1024**3
+# docutils calls itself once per URL of a paragraph. If the stack ends sooner, only this process does.
+_RECURSION_LIMIT = 5_000
 _ROOT = Path(linkwatch_pipeline.__file__).parent.parent
 
 
@@ -134,4 +136,5 @@ def _bound_memory() -> None:
 
 if __name__ == "__main__":
     _bound_memory()
+    sys.setrecursionlimit(_RECURSION_LIMIT)
     serve(Connection(int(sys.argv[1])))

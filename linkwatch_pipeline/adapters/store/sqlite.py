@@ -6,6 +6,7 @@ in one process the threads share one connection, and the caller writes from one 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +32,14 @@ class SqliteStore(SqliteRegistry, SqliteRuns, SqliteHosts, SqliteHistory, Sqlite
         Raises: StoreUnusable (not ours, damaged, or newer than this linkwatch), StoreUnavailable.
         """
         return cls(Database.open(path, busy_timeout=busy_timeout))
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Commit what is written inside together, when the block ends: one trip to the disk for all of it.
+
+        A method that raises still writes nothing. Nothing is kept before the block has ended, and nothing at all if
+        its end raises (StoreError).
+        """
+        return self._database.grouped()
 
     def close(self) -> None:
         """Release the file. The store cannot be used afterwards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import resources
 from pathlib import Path
@@ -22,6 +23,14 @@ _MIGRATIONS = "linkwatch_pipeline.adapters.store.migrations"
 _WAL_ATTEMPTS = 20
 
 
+@dataclass(slots=True)
+class _Group:
+    """Transactions that are committed together. `is_lost`: what was written in it is gone already."""
+
+    has_begun: bool = False
+    is_lost: bool = False
+
+
 class Database:
     """One connection, shared by the threads of a process. Several processes may have the file open."""
 
@@ -29,6 +38,7 @@ class Database:
         self._connection = connection
         self._path = path
         self._lock = RLock()
+        self._group: _Group | None = None
 
     @classmethod
     def open(cls, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> Database:
@@ -57,15 +67,65 @@ class Database:
     def transaction(self) -> Iterator[Transaction]:
         """Everything inside is committed together when the block ends, or nothing if it raises."""
         with self._lock, _in_our_words(self._path):
-            try:
-                # IMMEDIATE: nobody else writes between what is read in the block and what is written.
-                self._connection.execute("BEGIN IMMEDIATE")
+            with self._alone() if self._group is None else self._within(self._group):
                 yield Transaction(self._connection)
-                self._connection.execute("COMMIT")
+
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """Commit the transactions inside together, when the block ends: one trip to the disk for all of them.
+
+        Each of them is still undone alone if it raises. None is kept before the block has ended, and none at all if
+        its end raises.
+        """
+        with self._lock, _in_our_words(self._path):
+            self._group = group = _Group()
+            try:
+                yield
+                if group.is_lost:
+                    raise StoreUnavailable(f"{self._path} lost a transaction. Nothing of it was written. Repeat it.")
+                if group.has_begun:
+                    self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
+            finally:
+                self._group = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            # IMMEDIATE: nobody else writes between what is read in the block and what is written.
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+
+    @contextmanager
+    def _within(self, group: _Group) -> Iterator[None]:
+        if group.is_lost:
+            raise StoreUnavailable(
+                f"{self._path} lost the transaction before this one. Nothing was written. Repeat it."
+            )
+        try:
+            if not group.has_begun:
+                self._connection.execute("BEGIN IMMEDIATE")
+                group.has_begun = True
+            self._connection.execute("SAVEPOINT one")
+            yield
+            self._connection.execute("RELEASE one")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO one")
+                self._connection.execute("RELEASE one")
+            else:  # it never began, or SQLite undid all of it by itself, as on a full disk
+                group.is_lost = True
+            raise
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def get(self, table: Table[R], *key: Any) -> R | None:
         """The record with this key."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -96,18 +96,6 @@ class ParquetWarehouse:
             return _sha256(self.path_of(exported.week), sync=False) == exported.sha256
         except OSError:
             return False
-
-    def outcome_distribution(self, week: datetime) -> Mapping[str, int]:
-        """How many of a week's observations had each outcome, the commonest first; empty without a file."""
-        path = self.path_of(week)
-        if not path.exists():
-            return {}
-        with _connection() as connection, _unreadable(path):
-            rows = connection.execute(
-                "SELECT outcome, count(*) AS seen FROM read_parquet(?) GROUP BY outcome ORDER BY seen DESC, outcome",
-                [str(path)],
-            ).fetchall()
-        return dict(rows)
 
     def read_week(self, week: datetime) -> Iterator[Observation]:
         """The observations of a week's file, in (link, sequence) order; nothing if there is no file.

@@ -26,7 +26,9 @@ from linkwatch_pipeline.entrypoints.cli import (
     links,
     owners,
     record,
+    report,
     run,
+    scan,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -77,6 +79,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     links.update,
     links.retire,
     links.links,
+    scan.scan,
     run.run,
     run.resume,
     check.check,
@@ -84,6 +87,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     inspect.inspect,
     inspect.outbox,
     deliver.deliver,
+    report.report,
     health.health,
     dev.dev,
     fixture.fixture,

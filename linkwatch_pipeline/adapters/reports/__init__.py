@@ -1,0 +1,1 @@
+"""What the warehouse's weeks say, asked with DuckDB."""

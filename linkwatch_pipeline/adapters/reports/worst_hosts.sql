@@ -1,0 +1,24 @@
+-- Hosts of a week by how many links ended broken, uncertain or throttled:
+-- (host, links, broken, uncertain, throttled, {reason: links}, hosts in all).
+WITH ended AS (
+    -- Stored URLs are canonical: no credentials, the host in lower case as an A-label or [address].
+    SELECT regexp_extract(url, '^[a-z]+://(\[[^\]]*\]|[^/?#:]*)', 1) AS host, outcome, reason
+    FROM last_looks
+    WHERE run_id >= $since AND run_id < $until
+),
+by_host AS (
+    SELECT
+        host,
+        count(*) AS links,
+        count(*) FILTER (outcome = 'broken') AS broken,
+        count(*) FILTER (outcome = 'uncertain') AS uncertain,
+        count(*) FILTER (outcome = 'throttled') AS throttled,
+        histogram(reason) FILTER (outcome IN ('broken', 'uncertain', 'throttled')) AS reasons
+    FROM ended
+    GROUP BY host
+)
+SELECT host, links, broken, uncertain, throttled, reasons, count(*) OVER () AS total
+FROM by_host
+WHERE broken + uncertain + throttled > 0
+ORDER BY broken + uncertain + throttled DESC, host
+LIMIT $most

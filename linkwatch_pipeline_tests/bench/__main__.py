@@ -1,0 +1,53 @@
+"""`make bench`: the numbers of docs/performance.md, or only those named: python -m linkwatch_pipeline_tests.bench cpu
+
+Ends with status 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.domain.timestamps import format_seconds
+from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
+from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
+from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
+from linkwatch_pipeline_tests.bench.result import Result, machine
+from linkwatch_pipeline_tests.bench.start_up import help_time
+
+BENCHES: dict[str, Callable[[Path], list[Result]]] = {
+    "help": lambda folder: [help_time()],
+    "dispatch": lambda folder: [dispatch_time(folder)],
+    "cpu": lambda folder: [cpu_per_check(folder)],
+    "loopback": on_loopback,
+    "simulated": simulated,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m linkwatch_pipeline_tests.bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}; all without one")
+    names = parser.parse_args().names or list(BENCHES)
+    if unknown := set(names) - set(BENCHES):
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+    print(f"{format_seconds(SystemClock().now())}, {machine()}", flush=True)
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            results += _measure(name, Path(folder) / name)
+    return 0 if all(result.is_met for result in results) else 1
+
+
+def _measure(name: str, folder: Path) -> list[Result]:
+    results = BENCHES[name](folder)
+    for result in results:
+        print(result, flush=True)
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())
