@@ -82,6 +82,21 @@ class RegistryStore(Protocol):
         """
         ...
 
+    def save_registry(self, *, owners: Sequence[Owner] = (), links: Sequence[tuple[Link, Link | None]] = ()) -> None:
+        """Write new owners and any number of links: all of them or, whatever happens in the middle, none.
+
+        Nobody sees some of them after a crash, a full disk or a StaleWrite. Somebody who reads while it is being
+        written may see some links before others, as in any listing, but never a link before its new owner.
+        How a store without large transactions keeps this is in docs/decisions/0009-a-registry-is-written-whole.md.
+
+        Args:
+            owners: teams to make. One that is stored with the same address is left as it is.
+            links: each with the link as it was read, None to create it. A link id stands there once.
+        Raises: StaleWrite if a stored link is not as it was read any more (or exists already), or a team has another
+            address.
+        """
+        ...
+
     def get_link(self, link_id: str) -> Link | None: ...
 
     def links(self, *, owner: str | None = None) -> Iterator[Link]:

@@ -294,7 +294,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
     recorded = read("linkwatch record loose https://docs.example.com/loose --sequence 0 --status 404")
     verdict = read("linkwatch health")
     assert shell.run("linkwatch update loose --owner docs-team --notify docs-team@example.com")[0] == 0
-    delivered = read("linkwatch deliver")
+    delivered, report = read("linkwatch deliver"), read(f"{home} report")
     observation = set(history["observations"][0])
     expected = {
         "links": set(history["links"][0]),
@@ -304,6 +304,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "run and resume": set(week),
         "check and record": set(recorded) - observation,
         "deliver": set(delivered),
+        "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
         "demo": set(read("linkwatch demo")),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
@@ -169,6 +169,13 @@ def scanned_link_id(url: str) -> str:
     host = _slug(host_key(url), HOST_SLUG_CHARACTERS)
     path = _slug(parse_url(url).target.lower(), PATH_SLUG_CHARACTERS)
     return "-".join(part for part in (host, path, digest) if part)
+
+
+def scanned_link_ids(url: str) -> Iterator[str]:
+    """The ids to try for a new link, best first: a link that was moved to another URL keeps its own."""
+    link_id = scanned_link_id(url)
+    yield link_id
+    yield from (f"{link_id[:70]}-{number}" for number in range(2, 10_000))
 
 
 def _as_a_browser_reads_it(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, StrEnum
+from functools import partial
 from typing import Final
 
 from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound, StaleWrite
@@ -26,7 +27,7 @@ from linkwatch_pipeline.domain.links import (
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
 
-_ATTEMPTS = 20  # each fails only because another writer succeeded
+ATTEMPTS = 20  # each fails only because another writer succeeded
 
 
 class Keep(Enum):
@@ -87,7 +88,7 @@ def register_link(
     """
     check_link_id(link_id)
     url = check_url(url)
-    new_owner = owner_to_write(store, owner, notify)
+    check_team(owner)
     wanted = Link(
         id=link_id,
         url=url,
@@ -98,10 +99,12 @@ def register_link(
         active_since=now,
         allocations={},
     )
-    _check_decision(store, wanted, now)
-    if new_owner is not None:
-        store.put_owner(new_owner)
-    return _save(store, link_id, lambda stored: _registered(store, stored, wanted, now))
+    return _save(
+        store,
+        link_id,
+        lambda stored: registration(stored, wanted, rival_of=partial(_rival, store), now=now),
+        make_owner=lambda: owner_to_write(store, owner, notify),
+    )
 
 
 def update_link(
@@ -130,7 +133,6 @@ def update_link(
         raise InvalidInput(
             "notify", "an address alone changes nothing", "Name the owner too, or use 'linkwatch owner'."
         )
-    new_owner = owner_to_write(store, owner, notify) if owner is not None else None
 
     def decide(stored: Link | None) -> Registered:
         link = _existing(stored, link_id)
@@ -138,13 +140,13 @@ def update_link(
             raise ConflictingContent(f"link {link_id!r} is retired; register it again to revive it.")
         after = _configured(link, url=url, owner=owner, marker=marker, confirm=confirm, now=now)
         if after.url != link.url:
-            _check_url_is_free(store, after)
+            _check_url_is_free(after, partial(_rival, store))
         return Registered(link=after, change=Change.UNCHANGED if after == link else Change.UPDATED)
 
-    decide(store.get_link(link_id))
-    if new_owner is not None:
-        store.put_owner(new_owner)
-    return _save(store, link_id, decide)
+    def make_owner() -> Owner | None:
+        return owner_to_write(store, owner, notify) if owner is not None else None
+
+    return _save(store, link_id, decide, make_owner=make_owner)
 
 
 def retire_link(store: Store, *, link_id: str, now: datetime) -> Registered:
@@ -187,14 +189,16 @@ def owner_to_write(store: Store, team: str, notify: str | None) -> Owner | None:
     return None
 
 
-def _check_decision(store: Store, wanted: Link, now: datetime) -> None:
-    """Refuse before the owner is written what would be refused after it."""
-    _registered(store, store.get_link(wanted.id), wanted, now)
+def registration(
+    stored: Link | None, wanted: Link, *, rival_of: Callable[[Link], Link | None], now: datetime
+) -> Registered:
+    """What becomes of the stored link (None if there is none) when somebody registers `wanted`.
 
-
-def _registered(store: Store, stored: Link | None, wanted: Link, now: datetime) -> Registered:
+    Args: rival_of: another link that watches the same URL now, None if the URL is free.
+    Raises: ConflictingContent.
+    """
     if stored is None:
-        _check_url_is_free(store, wanted)
+        _check_url_is_free(wanted, rival_of)
         return Registered(link=wanted, change=Change.REGISTERED)
     if stored.url != wanted.url:
         raise ConflictingContent(
@@ -205,7 +209,7 @@ def _registered(store: Store, stored: Link | None, wanted: Link, now: datetime) 
         stored, url=None, owner=wanted.owner, marker=wanted.marker, confirm=wanted.confirm, now=stored.active_since
     )
     if stored.retired_at is not None:
-        _check_url_is_free(store, wanted)
+        _check_url_is_free(wanted, rival_of)
         revived = replace(after, retired_at=None, active_since=now, config_version=stored.config_version + 1)
         return Registered(link=revived, change=Change.REVIVED)
     if after == stored:
@@ -256,12 +260,17 @@ def _moved(link: Link, url: str, now: datetime) -> Link:
     )
 
 
-def _check_url_is_free(store: Store, wanted: Link) -> None:
-    for link in store.links():
-        if link.url == wanted.url and link.id != wanted.id and link.retired_at is None:
-            raise ConflictingContent(
-                f"{wanted.url} is watched already, as link {link.id!r}" + (f" of {link.owner}." if link.owner else ".")
-            )
+def _check_url_is_free(wanted: Link, rival_of: Callable[[Link], Link | None]) -> None:
+    rival = rival_of(wanted)
+    if rival is not None:
+        raise ConflictingContent(
+            f"{wanted.url} is watched already, as link {rival.id!r}" + (f" of {rival.owner}." if rival.owner else ".")
+        )
+
+
+def _rival(store: Store, wanted: Link) -> Link | None:
+    others = (link for link in store.links() if link.url == wanted.url and link.id != wanted.id)
+    return next((link for link in others if link.retired_at is None), None)
 
 
 def _existing(stored: Link | None, link_id: str) -> Link:
@@ -270,15 +279,27 @@ def _existing(stored: Link | None, link_id: str) -> Link:
     return stored
 
 
-def _save(store: Store, link_id: str, decide: Callable[[Link | None], Registered]) -> Registered:
-    """Write what `decide` makes of the stored link, deciding anew whenever somebody else was faster."""
-    for _ in range(_ATTEMPTS):
+def _save(
+    store: Store,
+    link_id: str,
+    decide: Callable[[Link | None], Registered],
+    *,
+    make_owner: Callable[[], Owner | None] = lambda: None,
+) -> Registered:
+    """Write what `decide` makes of the stored link, together with the owner that has to be made.
+
+    Both are decided anew whenever somebody else was faster.
+    """
+    for _ in range(ATTEMPTS):
+        owner = make_owner()
         stored = store.get_link(link_id)
         decided = decide(stored)
-        if decided.change is Change.UNCHANGED:
+        owners = [owner] if owner is not None else []
+        links = [(decided.link, stored)] if decided.change is not Change.UNCHANGED else []
+        if not owners and not links:
             return decided
         try:
-            store.save_link(decided.link, replaces=stored)
+            store.save_registry(owners=owners, links=links)
         except StaleWrite:
             continue
         return decided

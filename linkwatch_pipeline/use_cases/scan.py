@@ -25,6 +25,7 @@ from linkwatch_pipeline.domain.handbook import (
     read_reference,
     refuse_private_name,
     scanned_link_id,
+    scanned_link_ids,
     shown_reference,
 )
 from linkwatch_pipeline.domain.links import Link, Place, check_url
@@ -277,14 +278,7 @@ def _watched_by_url(store: Store) -> dict[str, Link]:
 
 
 def _free_id(store: Store, url: str) -> str:
-    """The id of a new link. A link that was moved to another URL keeps its id, so that may be taken."""
-    link_id = scanned_link_id(url)
-    return next(c for c in _candidates(link_id) if (taken := store.get_link(c)) is None or taken.url == url)
-
-
-def _candidates(link_id: str) -> Iterator[str]:
-    yield link_id
-    yield from (f"{link_id[:70]}-{number}" for number in range(2, 10_000))
+    return next(id_ for id_ in scanned_link_ids(url) if (taken := store.get_link(id_)) is None or taken.url == url)
 
 
 def _save(store: Store, link_id: str, decide: Callable[[Link | None], tuple[ScanChange, Link | None]]) -> ScanChange:

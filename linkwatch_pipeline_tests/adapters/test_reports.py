@@ -138,7 +138,7 @@ RETRIES = st.lists(st.sampled_from(Outcome), max_size=3)
 
 
 @given(st.lists(st.tuples(st.lists(st.none() | st.sampled_from(Outcome), min_size=3, max_size=3), RETRIES), max_size=6))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_counts_agree_with_the_last_look_of_each_link_counted_one_by_one(
     tmp_path: Path, histories: Sequence[tuple[Sequence[Outcome | None], Sequence[Outcome]]]
 ) -> None:
@@ -188,27 +188,26 @@ def test_the_worst_hosts_come_first_with_their_reasons(looks: Looks) -> None:
     assert reports.worst_hosts(MONDAY, most=1) == Ranked(rows=(big,), total=2)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_host_is_named_as_politeness_names_it(looks: Looks) -> None:
+    urls = (
         "http://docs.example.com:8080/a:b@c/d",
-        "https://docs.example.com?q=/x",
-        "https://DOCS.example.com/a?b=c//d",
+        "https://api.example.com?q=/x",
+        "https://WWW.example.com/a?b=c//d",
         "http://[2001:db8::1]:8000/",
-        "http://[2001:db8::1]/x",
+        "http://[2001:db8::2]/x",
         "https://bücher.example/",
         "http://192.0.2.1/x",
-    ],
-)
-def test_a_host_is_named_as_politeness_names_it(looks: Looks, url: str) -> None:
-    looks.look("a", B, url=url)
-    [row] = looks.reports().worst_hosts(MONDAY, most=9).rows
-    assert row.host.strip("[]") == host_key(canonical_url(url)).strip("[]")
+    )
+    for number, url in enumerate(urls):
+        looks.look(f"link-{number}", B, url=url)
+    named = {row.host.strip("[]") for row in looks.reports().worst_hosts(MONDAY, most=9).rows}
+    assert named == {host_key(canonical_url(url)).strip("[]") for url in urls}
 
 
-@pytest.mark.parametrize(
-    ("history", "weeks"),  # of one link, the newest week first; None: no look
-    [
+def test_uncertainty_is_repeated_until_a_verdict_ends_it(looks: Looks) -> None:
+    histories: list[
+        tuple[list[Outcome | None], int | None]
+    ] = [  # the newest week first (None: no look); weeks in a row
         ([U, U, U, R], 3),
         ([U, U, B, U, U], 2),
         ([U, U, C, U], 2),
@@ -220,18 +219,15 @@ def test_a_host_is_named_as_politeness_names_it(looks: Looks, url: str) -> None:
         ([T, U, U], None),
         ([None, U, U], None),
         ([U, R], None),
-    ],
-)
-def test_uncertainty_is_repeated_until_a_verdict_ends_it(
-    looks: Looks, history: Sequence[Outcome | None], weeks: int | None
-) -> None:
-    for index, outcome in enumerate(history):
-        if outcome is not None:
-            looks.look("a", outcome, MONDAY - index * WEEK)
-    looks.look("other", R)
-    found = looks.reports().repeated_uncertainty(MONDAY, at_least=2, most=9)
-    assert [row.weeks for row in found.rows] == ([weeks] if weeks is not None else [])
-    assert found.total == len(found.rows)
+    ]
+    for number, (history, _) in enumerate(histories):
+        for weeks_ago, outcome in enumerate(history):
+            if outcome is not None:
+                looks.look(f"link-{number:02}", outcome, MONDAY - weeks_ago * WEEK)
+    found = looks.reports().repeated_uncertainty(MONDAY, at_least=2, most=99)
+    in_a_row = {row.link_id: row.weeks for row in found.rows}
+    assert in_a_row == {f"link-{n:02}": weeks for n, (_, weeks) in enumerate(histories) if weeks is not None}
+    assert found.total == len(in_a_row)
 
 
 def test_repeated_uncertainty_says_since_when_and_why(looks: Looks) -> None:
@@ -317,8 +313,7 @@ def test_a_file_that_cannot_be_read_is_named(looks: Looks, damage: str) -> None:
         version = ", KV_METADATA {linkwatch_schema: '2'}" if damage == "newer schema" else ""
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT 'x' AS run_id) TO '{path}' (FORMAT parquet{version})")
-    with pytest.raises(StoreUnusable, match=r"week=2026-09-28\.parquet|cannot be read"):
-        reports.content_changed(MONDAY, most=9)
+    with pytest.raises(StoreUnusable, match=r"week=2026-09-28\.parquet"):
         reports.worst_hosts(MONDAY, most=9)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from linkwatch_pipeline.adapters.clock import SystemClock
@@ -19,7 +19,7 @@ from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
 
-BENCHES: dict[str, Callable[[Path], list[Result]]] = {
+BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
     "dispatch": lambda folder: [dispatch_time(folder)],
     "cpu": lambda folder: [cpu_per_check(folder)],
@@ -35,18 +35,13 @@ def main() -> int:
     if unknown := set(names) - set(BENCHES):
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     print(f"{format_seconds(SystemClock().now())}, {machine()}", flush=True)
-    results = []
+    all_met = True
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            results += _measure(name, Path(folder) / name)
-    return 0 if all(result.is_met for result in results) else 1
-
-
-def _measure(name: str, folder: Path) -> list[Result]:
-    results = BENCHES[name](folder)
-    for result in results:
-        print(result, flush=True)
-    return results
+            for result in BENCHES[name](Path(folder) / name):
+                print(result, flush=True)
+                all_met = all_met and result.is_met
+    return 0 if all_met else 1
 
 
 if __name__ == "__main__":

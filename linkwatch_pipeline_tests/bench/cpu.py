@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from linkwatch_pipeline.adapters.home import FixtureMark
-from linkwatch_pipeline.bootstrap import App, build_app, make_home
+from linkwatch_pipeline.bootstrap import build_app, make_home
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.use_cases.observe_week import begin_week, finish_run
@@ -62,21 +62,19 @@ def make_watching_home(folder: Path, world: WorldProcess, urls: Sequence[str], *
     home = make_home(folder, env={}, fixture=FixtureMark(pairs=pairs, story=True))
     home.settings_file.write_text(f"cooldown_seconds = {cooldown}\nconcurrency = {CONCURRENCY}\n")
     with build_app(folder, env={}) as app:
-        register_all(app, urls)
+        for link in _links(urls):
+            app.store.save_link(link, replaces=None)
 
 
-def register_all(app: App, urls: Sequence[str]) -> None:
+def _links(urls: Sequence[str]) -> Iterator[Link]:
     for number, url in enumerate(urls):
-        app.store.save_link(
-            Link(
-                id=f"link-{number:05d}",
-                url=url,
-                host=host_key(url),
-                owner="docs-team",
-                active_since=before(story_start()),
-                allocations={},
-            ),
-            replaces=None,
+        yield Link(
+            id=f"link-{number:05d}",
+            url=url,
+            host=host_key(url),
+            owner="docs-team",
+            active_since=before(story_start()),
+            allocations={},
         )
 
 

@@ -19,7 +19,7 @@ from linkwatch_pipeline_tests.entrypoints.terminal import SITE, Terminal
 PROGRAM = "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"
 COMMANDS = (
     *("init", "demo", "owner", "register", "update", "retire", "links", "run", "check", "record", "inspect"),
-    *("outbox", "deliver", "resume", "health", "dev", "fixture"),
+    *("outbox", "deliver", "resume", "report", "health", "dev", "fixture"),
 )
 HEAVY = ("dagster", "pandas", "duckdb", "numpy", "boto3", "httpx", "httpcore", "sqlite3")
 

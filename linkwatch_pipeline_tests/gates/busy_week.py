@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.bootstrap import build_app, make_home
 from linkwatch_pipeline.domain.notices import Notice
@@ -43,6 +45,18 @@ class BusyWorld:
     def log(self) -> RequestLog:
         return RequestLog([*self.hosts.log.hits, *self.shared.log.hits])
 
+    def wait_for_visits(self, process: subprocess.Popen[Any], visits: int, *, patience: float = 90.0) -> None:
+        """Until so many visits have ended here. Raises AssertionError if the process ends before, or it takes long."""
+        clock = SystemClock()
+        deadline = clock.monotonic() + patience
+        while len(self.log.hits) < visits:
+            assert clock.monotonic() < deadline, "the run does not get on"
+            try:
+                process.wait(timeout=0.005)
+            except subprocess.TimeoutExpired:
+                continue
+            raise AssertionError(f"ended early, with status {process.returncode}")
+
     def make_home(self, folder: Path, *, registered_at: datetime, story: bool) -> Path:
         """A fixture home that watches everything here, with a short cooldown."""
         pairs = tuple(plain for world in (self.hosts, self.shared) for plain, _ in world.map.hosts.values())
@@ -66,7 +80,7 @@ class BusyWorld:
 
 @contextmanager
 def busy_world(folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttles: bool = True) -> Iterator[BusyWorld]:
-    """The world; each answer takes `delay` seconds. With `throttles` one page always answers 429."""
+    """The world; each answer takes about `delay` seconds. With `throttles` one page always answers 429."""
     for name in ("shared", "hosts"):
         (folder / name).mkdir(parents=True)
     # Two worlds, since a redirect's target has to be known first. Both begin with the same address, so that of the
@@ -76,7 +90,9 @@ def busy_world(folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttl
         names = [f"host-{number:02d}.example" for number in range(hosts)]
         sites: dict[str, Page] = {_UNUSED: {}}
         for number, name in enumerate(names):
-            sites[name] = {"pages": _pages(number, delay, landing, throttles=throttles)}
+            # Between half and one and a half times the delay: visits end at different moments.
+            own_delay = delay * (0.5 + number % 5 / 4)
+            sites[name] = {"pages": _pages(number, own_delay, landing, throttles=throttles)}
         with WorldProcess(sites, folder / "hosts") as world:
             urls = tuple(f"http://{_address(world, name)}{path}" for name in names for path in sites[name]["pages"])
             yield BusyWorld(world, shared, urls)
@@ -158,15 +174,17 @@ def miscounted(store: Store, run: Run) -> list[str]:
     return wrong
 
 
-def rude_visits(log: RequestLog, kills: list[float]) -> list[tuple[Hit, Hit]]:
+def rude_visits(log: RequestLog, kills: list[float], *, since: float = 0.0) -> list[tuple[Hit, Hit]]:
     """Visits of one host that overlapped or came within its cooldown, but for those whose client was killed.
 
-    Args: kills: when clients were killed, in the machine's monotonic seconds.
+    Args:
+        kills: when clients were killed.
+        since: what began before is left out. Both in the machine's monotonic seconds.
     """
     return [
         (before, after)
         for host in log.hosts()
-        for before, after in pairwise(log.of(host))
+        for before, after in pairwise(hit for hit in log.of(host) if hit.started >= since)
         if after.started - before.ended < COOLDOWN.total_seconds()
         and not any(before.started <= kill <= before.ended for kill in kills)
     ]

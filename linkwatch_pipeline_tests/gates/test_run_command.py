@@ -49,7 +49,7 @@ def home(world: BusyWorld, week: datetime, tmp_path: Path) -> Path:
 
 def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld, week: datetime, home: Path) -> None:
     interrupted = _linkwatch(home, "run")
-    _wait_for_visits(world, interrupted, 3)
+    world.wait_for_visits(interrupted, 3)
     interrupted.send_signal(signal.SIGINT)
     _, said = interrupted.communicate(timeout=PATIENCE)
     assert interrupted.returncode == 130
@@ -57,7 +57,7 @@ def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld,
     assert "Traceback" not in said
 
     killed = _linkwatch(home, "run")
-    _wait_for_visits(world, killed, len(world.log.hits) + 3)
+    world.wait_for_visits(killed, len(world.log.hits) + 3)
     killed.kill()
     killed.communicate(timeout=PATIENCE)
     kill = SystemClock().monotonic()
@@ -87,19 +87,6 @@ def _linkwatch(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [LINKWATCH, "--home", home, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def _wait_for_visits(world: BusyWorld, process: subprocess.Popen[str], visits: int) -> None:
-    """Until the world has seen so many visits end; it must come to that while the process lives."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + PATIENCE
-    while len(world.log.hits) < visits:
-        assert clock.monotonic() < deadline, "the run does not get on"
-        try:
-            process.wait(timeout=0.05)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail(f"ended early with status {process.returncode}: {process.communicate()[1]}")
 
 
 def _assert_whole(home: Path, week: datetime) -> None:

@@ -59,7 +59,7 @@ class HandbookReader:
         with Worker() as worker:
             try:
                 return worker.match(Match(pattern=pattern, texts=tuple(texts)), deadline=self._match_deadline)
-            except (TookTooLong, WorkerDied):
+            except TookTooLong:
                 raise InvalidInput(
                     field, f"{pattern[:80]!r} takes too long to match", "Write it without repetitions in repetitions."
                 ) from None

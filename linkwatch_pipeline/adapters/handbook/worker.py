@@ -1,28 +1,25 @@
 """A process of its own that parses: what hangs or eats memory there is ended without harm to the rest.
 
-`Worker` is the side of the scan; run as a module, this file is the other side.
+This is the side of the scan; `parser_process` is the other side.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import resource
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import linkwatch_pipeline
-from linkwatch_pipeline.adapters.handbook.extract import Extracted, extract_links
+from linkwatch_pipeline.adapters.handbook.extract import Extracted
 
-MAX_MEMORY_BYTES = 1024**3
-# docutils calls itself once per URL of a paragraph. If the stack ends sooner, only this process does.
-_RECURSION_LIMIT = 5_000
+_START_DEADLINE = timedelta(seconds=60)
+_PROCESS = "linkwatch_pipeline.adapters.handbook.parser_process"
 _ROOT = Path(linkwatch_pipeline.__file__).parent.parent
 
 
@@ -67,28 +64,33 @@ class Worker:
         answer: list[bool] = self._ask(question, deadline)
         return answer
 
-    def _ask(self, question: Extract | Match, deadline: timedelta):  # type: ignore[no-untyped-def]
-        if self._connection is None:
-            self._connection = self._start()
+    def _ask(self, question: Extract | Match, deadline: timedelta) -> Any:
         try:
-            self._connection.send(question)
-            if self._connection.poll(deadline.total_seconds()):
-                return self._connection.recv()
+            connection = self._connection if self._connection is not None else self._start()
+            connection.send(question)
+            if not connection.poll(deadline.total_seconds()):
+                raise TookTooLong
+            return connection.recv()
+        except (TookTooLong, WorkerDied):
+            self.close()
+            raise
         except (EOFError, OSError) as error:
             self.close()
             raise WorkerDied from error
-        self.close()
-        raise TookTooLong
 
     def _start(self) -> Connection:
         ours, theirs = Pipe()
+        self._connection = ours
         # -P: nothing that lies in the current folder, which may be the handbook, is ever imported.
-        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", _PROCESS, str(theirs.fileno())]
         path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
         self._process = subprocess.Popen(
             command, env={**os.environ, "PYTHONPATH": path}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
         )
         theirs.close()
+        if not ours.poll(_START_DEADLINE.total_seconds()):
+            raise WorkerDied
+        ours.recv()  # it is there: from now on, time counts for the question
         return ours
 
     def close(self) -> None:
@@ -108,33 +110,3 @@ class Worker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def serve(connection: Connection) -> None:
-    """Answer questions until nobody asks any more."""
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(_answer(connection.recv()))
-
-
-def _answer(question: Extract | Match) -> Extracted | list[bool]:
-    if isinstance(question, Match):
-        search = re.compile(question.pattern).search
-        return [search(text) is not None for text in question.texts]
-    try:
-        return extract_links(question.path, question.kind)
-    except MemoryError:
-        return Extracted(problem="needs too much memory to be read")
-
-
-def _bound_memory() -> None:
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    bound = MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(hard, MAX_MEMORY_BYTES)
-    with suppress(OSError, ValueError):  # a system that cannot bound it still has the deadline
-        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
-
-
-if __name__ == "__main__":
-    _bound_memory()
-    sys.setrecursionlimit(_RECURSION_LIMIT)
-    serve(Connection(int(sys.argv[1])))

@@ -7,7 +7,7 @@ very late goes on in the file of the following week, so that one is read too; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -78,33 +78,48 @@ class DuckDBReports:
         # Nothing is ever fetched: what DuckDB cannot do by itself has to fail.
         with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
             for week in weeks:
-                self._check(connection, week)
+                self._check_schema(connection, week)
             try:
                 paths = [_literal(self._path(week)) for week in weeks]
                 connection.read_parquet(paths, hive_partitioning=False).create_view("files")
                 connection.execute(_query("looks"))
                 yield connection
             except duckdb.Error as exc:
+                self._name_damaged(weeks)
                 raise StoreUnusable(f"the week files in {self._folder} cannot be read: {exc}") from exc
 
-    def _check(self, connection: duckdb.DuckDBPyConnection, week: datetime) -> None:
+    def _check_schema(self, connection: duckdb.DuckDBPyConnection, week: datetime) -> None:
         """Raise StoreUnusable unless the file is one that this linkwatch can read."""
         path = self._path(week)
-        try:
+        with self._naming(week):
             found = connection.execute(
                 "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'linkwatch_schema'",
                 [_literal(path)],
             ).fetchall()
-        except _duckdb().Error as exc:
-            raise StoreUnusable(
-                f"the week's file {path} cannot be read: {exc}. While the store holds the week, "
-                f"'linkwatch report --week {week_key(week)}' writes it again; else restore it from a backup."
-            ) from exc
         schema = found[0][0] if found else None
         if schema != READS_SCHEMA:
             raise StoreUnusable(
                 f"the week's file {path} has the schema {schema!r}; this linkwatch reads {READS_SCHEMA}."
             )
+
+    def _name_damaged(self, weeks: Iterable[datetime]) -> None:
+        """Raise StoreUnusable with the name of the first file that cannot be read to its end, which takes a while."""
+        for week in weeks:
+            with _duckdb().connect() as connection, self._naming(week):
+                connection.execute(
+                    "SELECT bit_xor(hash(file)) FROM read_parquet(?) AS file", [_literal(self._path(week))]
+                ).fetchall()
+
+    @contextmanager
+    def _naming(self, week: datetime) -> Iterator[None]:
+        """Put the file's name and the mend into what DuckDB complains about."""
+        try:
+            yield
+        except _duckdb().Error as exc:
+            raise StoreUnusable(
+                f"the week's file {self._path(week)} cannot be read: {exc}. While the store holds the week, "
+                f"'linkwatch report --week {week_key(week)}' writes it again; else restore it from a backup."
+            ) from exc
 
     def _path(self, week: datetime) -> Path:
         return self._folder / f"week={week_key(week)}.parquet"

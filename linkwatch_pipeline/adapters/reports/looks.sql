@@ -4,13 +4,13 @@
 CREATE TEMP VIEW looks AS
 SELECT *, left(run_id, 10) AS run_week
 FROM files
-WHERE run_id IS NOT NULL;
+WHERE true;
 
 -- The few looks of retry runs. A weekly run looks at a link once, so every further look of its week is among these.
 CREATE TEMP VIEW later_looks AS
 SELECT link_id, run_week, sequence
 FROM looks
-WHERE retry_of IS NOT NULL;
+WHERE contains(run_id, '~retry-');
 
 -- Each link's last look of each week.
 CREATE TEMP VIEW last_looks AS

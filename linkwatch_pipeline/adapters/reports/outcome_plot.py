@@ -73,5 +73,5 @@ def _stack(axes: Axes, weeks: Sequence[WeekCount], outcomes: Sequence[Outcome]) 
             )
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlim(-0.7, max(len(weeks), _LABELS) - 0.3)  # few weeks stay narrow bars, on the left
-    axes.set_ylim(0, max(*below, 1) * 1.05)
+    axes.set_ylim(0, max([1, *below]) * 1.05)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
-from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.adapters.store.sqlite_database import Database, Transaction
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.links import Link, Owner
 
@@ -16,15 +16,14 @@ class SqliteRegistry:
     _database: Database
 
     def save_link(self, link: Link, *, replaces: Link | None) -> None:
+        self.save_registry(links=[(link, replaces)])
+
+    def save_registry(self, *, owners: Sequence[Owner] = (), links: Sequence[tuple[Link, Link | None]] = ()) -> None:
         with self._database.transaction() as write:
-            if replaces is None:
-                if not write.insert_if_absent(LINKS, link):
-                    raise StaleWrite(f"link {link.id!r} exists already; read it and decide again.")
-                return
-            stored = write.get(LINKS, link.id)
-            if stored is None or LINKS.encode(stored) != LINKS.encode(replaces):
-                raise StaleWrite(f"link {link.id!r} changed since it was read; read it again and decide again.")
-            write.update(LINKS, link)
+            for owner in owners:
+                _put_owner(write, owner)
+            for link, replaces in links:
+                _put_link(write, link, replaces)
 
     def get_link(self, link_id: str) -> Link | None:
         return self._database.get(LINKS, link_id)
@@ -50,3 +49,19 @@ class SqliteRegistry:
 
     def owners(self) -> Iterator[Owner]:
         return self._database.stream(OWNERS, order=("team",))
+
+
+def _put_owner(write: Transaction, owner: Owner) -> None:
+    if not write.insert_if_absent(OWNERS, owner) and write.get(OWNERS, owner.team) != owner:
+        raise StaleWrite(f"owner {owner.team!r} got another address meanwhile; read it again and decide again.")
+
+
+def _put_link(write: Transaction, link: Link, replaces: Link | None) -> None:
+    if replaces is None:
+        if not write.insert_if_absent(LINKS, link):
+            raise StaleWrite(f"link {link.id!r} exists already; read it and decide again.")
+        return
+    stored = write.get(LINKS, link.id)
+    if stored is None or LINKS.encode(stored) != LINKS.encode(replaces):
+        raise StaleWrite(f"link {link.id!r} changed since it was read; read it again and decide again.")
+    write.update(LINKS, link)

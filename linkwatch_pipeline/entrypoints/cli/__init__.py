@@ -22,6 +22,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     dev,
     fixture,
     health,
+    import_file,
     inspect,
     links,
     owners,
@@ -29,6 +30,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     report,
     run,
     scan,
+    submit,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -79,6 +81,8 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     links.update,
     links.retire,
     links.links,
+    import_file.import_file,
+    submit.submit,
     scan.scan,
     run.run,
     run.resume,

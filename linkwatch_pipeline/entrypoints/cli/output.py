@@ -44,7 +44,7 @@ def _cell(value: object) -> str:
 
     if isinstance(value, datetime):
         return format_seconds(value)
-    return "-" if value is None else _printable(str(value))
+    return "-" if value is None else _printable(str(value)).replace("\n", "\\n")
 
 
 def _printable(text: str) -> str:

@@ -195,10 +195,12 @@ def _print_rest(rest: int) -> None:
 
 
 def _run(week: WeekCount) -> str:
+    from linkwatch_pipeline.domain.runs import COUNTED
+
     if week.run_state is None or week.counts is None:
         return "no run is known"
-    jobs = f"{week.counts.terminal} of {week.counts.expected} jobs ended"
-    return f"{week.run_state.value}, {jobs}: {_counts(week.counts.by_end)}"
+    ends = {end: week.counts.by_end[end] for end in COUNTED if end in week.counts.by_end}
+    return f"{week.run_state.value}, {week.counts.terminal} of {week.counts.expected} jobs ended: {_counts(ends)}"
 
 
 def _counts(by_name: Mapping[str, int] | Mapping[Reason, int]) -> str:
