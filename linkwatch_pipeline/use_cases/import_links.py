@@ -110,6 +110,7 @@ class _Batch:
     def __init__(self, table: Table, now: datetime) -> None:
         self.problems = list(table.problems)
         self.rows = [self._read(row) for row in table.rows]
+        self.addresses: dict[str, tuple[str, int]] = {}  # of the teams that a row gives one, with its line
         self.links: dict[str, tuple[Link, int]] = {}  # by id, with the line of its first row
         self._now = now
         self._compare_owners()
@@ -133,8 +134,6 @@ class _Batch:
         return _Row(row.line, values, not problems and all(name in values for name in SCHEMA.required))
 
     def _compare_owners(self) -> None:
-        """`addresses` of the teams as the rows give them."""
-        self.addresses: dict[str, tuple[str, int]] = {}
         for row in self.rows:
             team, address = row.values.get("owner"), row.values.get("notify")
             if team is None or address is None:
@@ -156,30 +155,22 @@ class _Batch:
                 self.problems.append(RowProblem(line=row.line, field="url", problem=problem))
 
     def _join(self) -> None:
-        """`links`, each of the rows of its id."""
         firsts: dict[str, _Row] = {}
+        places: dict[str, set[Place]] = defaultdict(set)
         for row in self.rows:
             if not row.is_whole:
                 continue
             link_id = row.values["link_id"]
             first = firsts.setdefault(link_id, row)
-            if row.configuration == first.configuration:
-                self._add(row, first)
-                continue
-            differing = next(n for n in _CONFIGURATION if row.values.get(n) != first.values.get(n))
-            problem = f"link {link_id!r} has another {differing} on line {first.line}"
-            self.problems.append(RowProblem(line=row.line, field=differing, problem=problem))
+            if row.configuration != first.configuration:
+                differing = next(n for n in _CONFIGURATION if row.values.get(n) != first.values.get(n))
+                problem = f"link {link_id!r} has another {differing} on line {first.line}"
+                self.problems.append(RowProblem(line=row.line, field=differing, problem=problem))
+            elif "file" in row.values:
+                places[link_id].add(Place(file=row.values["file"], line=row.values["line"]))
+        self.links = {link_id: (self._link(row, places[link_id]), row.line) for link_id, row in firsts.items()}
 
-    def _add(self, row: _Row, first: _Row) -> None:
-        link_id = row.values["link_id"]
-        link = self.links[link_id][0] if link_id in self.links else self._link(row)
-        if "file" in row.values:
-            place = Place(file=row.values["file"], line=row.values["line"])
-            places = sorted({*link.places, place}, key=lambda place: (place.file, place.line))
-            link = replace(link, places=tuple(places))
-        self.links[link_id] = (link, first.line)
-
-    def _link(self, row: _Row) -> Link:
+    def _link(self, row: _Row, places: Iterable[Place]) -> Link:
         return Link(
             id=row.values["link_id"],
             url=row.values["url"],
@@ -188,6 +179,7 @@ class _Batch:
             marker=row.values.get("expect"),
             confirm=row.values.get("confirm"),
             active_since=self._now,
+            places=tuple(sorted(places, key=lambda place: (place.file, place.line))),
             allocations={},
         )
 

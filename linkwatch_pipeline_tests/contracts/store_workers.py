@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
@@ -14,7 +14,7 @@ from random import Random
 
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.hosts import Admitted, Departure
-from linkwatch_pipeline.domain.links import AllocationSlot, Link, LinkState
+from linkwatch_pipeline.domain.links import AllocationSlot, Link, LinkState, Owner
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobRecord, JobStatus
@@ -185,3 +185,21 @@ def assert_records_agree(store: Store) -> None:
         assert (link.state, link.version, link.last_sequence) == (state, version, last)
     assert sorted(t.id for t in store.transitions()) == sorted(changes)
     assert sorted(n.transition_id for n in store.notices()) == sorted(changes)
+
+
+class _EndsTheProcess(list[tuple[Link, Link | None]]):
+    """Links that end the process when the last of them is asked for."""
+
+    def __iter__(self) -> Iterator[tuple[Link, Link | None]]:
+        yield from list(super().__iter__())[:-1]
+        os._exit(MIDDLE)
+
+
+MIDDLE = 77
+NEW_OWNER = Owner(team="new", address="new@example.com")
+
+
+def die_while_writing_the_registry(open_store: OpenStore) -> None:
+    """Write an owner and all links, and end in the middle of it."""
+    store = open_store()
+    store.save_registry(owners=[NEW_OWNER], links=_EndsTheProcess((link, None) for link in CRASH_LINKS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,12 @@ from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, LinkState, Owner, Place
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import RETRY_ID, RUN_ID, a_link, after, an_observation
+from linkwatch_pipeline_tests.contracts.store_workers import (
+    CRASH_LINKS,
+    MIDDLE,
+    NEW_OWNER,
+    die_while_writing_the_registry,
+)
 
 FULL_LINK = a_link(
     marker="guide-v1 ▸ “quoted”",
@@ -104,6 +112,67 @@ class TestSavingALink:
         store.allocate([observed], AllocationSlot.WEEKLY, RUN_ID)
         with pytest.raises(StaleWrite):
             store.save_link(replace(observed, marker="x"), replaces=observed)
+
+
+class TestSavingManyAtOnce:
+    SRE = Owner(team="sre", address="sre@example.com")
+
+    def test_owners_and_links_are_written_together(self, store: Store) -> None:
+        store.save_link(a_link(), replaces=None)
+        new = [a_link(f"new-{n:03}", f"https://h{n}.example.com/") for n in range(250)]
+        store.save_registry(owners=[self.SRE], links=[(FULL_LINK, a_link()), *((link, None) for link in new)])
+        assert list(store.links()) == [FULL_LINK, *new]
+        assert list(store.owners()) == [self.SRE]
+
+    def test_owners_or_links_alone_or_nothing_will_do(self, store: Store) -> None:
+        store.save_registry()
+        store.save_registry(owners=[self.SRE])
+        store.save_registry(links=[(a_link(), None)])
+        assert (list(store.owners()), list(store.links())) == ([self.SRE], [a_link()])
+
+    def test_an_owner_with_the_same_address_is_no_conflict(self, store: Store) -> None:
+        store.put_owner(self.SRE)
+        store.save_registry(owners=[self.SRE], links=[(a_link(), None)])
+        assert (list(store.owners()), list(store.links())) == ([self.SRE], [a_link()])
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            (a_link("there", marker="x"), None),
+            (a_link("there"), a_link("there", marker="x")),
+            (a_link("no"), FULL_LINK),
+        ],
+        ids=["exists", "changed", "absent"],
+    )
+    def test_one_link_that_is_not_as_it_was_read_stops_all(self, store: Store, last: Any) -> None:
+        store.save_link(a_link("there"), replaces=None)
+        many = [(a_link(f"new-{n:03}", f"https://h{n}.example.com/"), None) for n in range(150)]
+        with pytest.raises(StaleWrite, match=last[0].id):
+            store.save_registry(owners=[self.SRE], links=[*many, last])
+        assert (list(store.owners()), list(store.links())) == ([], [a_link("there")])
+
+    def test_an_owner_that_got_another_address_meanwhile_stops_all(self, store: Store) -> None:
+        store.put_owner(self.SRE)
+        with pytest.raises(StaleWrite, match="sre"):
+            store.save_registry(
+                owners=[Owner(team="docs", address="d@example.com"), Owner(team="sre", address="x@example.com")],
+                links=[(a_link(), None)],
+            )
+        assert (list(store.owners()), list(store.links())) == ([self.SRE], [])
+
+    def test_a_process_that_dies_in_the_middle_leaves_nothing(self, open_store: Callable[[], Store]) -> None:
+        open_store().close()
+        process = multiprocessing.get_context("spawn").Process(
+            target=die_while_writing_the_registry, args=(open_store,), daemon=True
+        )
+        process.start()
+        process.join(60)
+        assert process.exitcode == MIDDLE
+        store = open_store()
+        assert (list(store.owners()), list(store.links())) == ([], [])
+        store.save_registry(owners=[NEW_OWNER], links=[(link, None) for link in CRASH_LINKS])
+        assert (list(store.owners()), list(store.links())) == ([NEW_OWNER], CRASH_LINKS)
+        store.close()
 
 
 class TestListingLinks:

@@ -67,6 +67,7 @@ def test_what_is_not_fetched_is_counted(text: str, aside: Aside) -> None:
         ("https://<host>/x", "template"),
         ("https://me:secret@a.example.com", "credentials"),
         ("https:/a.example.com", "not followed by '//'"),
+        ("hhttps://a.example.com", "the scheme 'hhttps' is not http or https"),
         ("http://2130706433/", "IPv4"),
         ("https://a.example.com/" + "x" * 3000, "characters"),
     ],

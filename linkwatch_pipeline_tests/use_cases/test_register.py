@@ -278,8 +278,21 @@ def test_a_link_that_never_stands_still_is_given_up(store: Store) -> None:
     register(store)
     hurried: Any = Hurried(store, times=1000)
     with pytest.raises(StaleWrite, match="try again later"):
-        update(hurried, marker="guide-v2")
+        update(hurried, marker="guide-v2", owner="new", notify="new@example.com")
     assert stored(store).marker is None
+    assert store.get_owner("new") is None
+
+
+def test_an_owner_that_somebody_makes_meanwhile_with_another_address_is_refused(store: Store) -> None:
+    class Overtaken(Hurried):
+        def save_registry(self, **written: Any) -> None:
+            store.put_owner(Owner(team="new", address="theirs@example.com"))
+            store.save_registry(**written)
+
+    overtaken: Any = Overtaken(store, times=0)
+    with pytest.raises(ConflictingContent, match=r"theirs@example\.com"):
+        register(overtaken, owner="new", notify="ours@example.com")
+    assert list(store.links()) == []
 
 
 def test_links_are_listed_by_owner_and_state(store: Store) -> None:

@@ -4,7 +4,7 @@
 CREATE TEMP VIEW looks AS
 SELECT *, left(run_id, 10) AS run_week
 FROM files
-WHERE true;
+WHERE run_id IS NOT NULL;
 
 -- The few looks of retry runs. A weekly run looks at a link once, so every further look of its week is among these.
 CREATE TEMP VIEW later_looks AS

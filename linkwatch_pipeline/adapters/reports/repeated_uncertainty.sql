@@ -6,16 +6,11 @@ WITH uncertain_now AS (
     FROM last_looks
     WHERE outcome = 'uncertain' AND run_id >= $since AND run_id < $until
 ),
-past AS (
-    SELECT looks.link_id, looks.run_week, looks.sequence, looks.outcome, looks.reason, looks.observed_at
+history AS MATERIALIZED (
+    SELECT looks.link_id, looks.run_week, looks.outcome, looks.reason, looks.observed_at
     FROM looks
     JOIN uncertain_now AS now ON now.link_id = looks.link_id AND now.url = looks.url
     WHERE looks.run_id < $until
-),
-history AS (
-    SELECT *
-    FROM past
-    QUALIFY row_number() OVER (PARTITION BY link_id, run_week ORDER BY sequence DESC) = 1
 ),
 certain AS (
     SELECT link_id, max(run_week) AS run_week
@@ -26,7 +21,7 @@ certain AS (
 in_a_row AS (
     SELECT
         history.link_id,
-        count(*) AS weeks,
+        count(DISTINCT history.run_week) AS weeks,
         min(epoch_us(observed_at)) AS since,
         list_sort(list(DISTINCT reason)) AS reasons
     FROM history

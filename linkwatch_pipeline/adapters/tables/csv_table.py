@@ -6,7 +6,7 @@ import csv
 import io
 
 from linkwatch_pipeline.adapters.tables.broken import BrokenTable, refuse_row_beyond_bound
-from linkwatch_pipeline.domain.tables import MAX_FIELDS, ROW, RowProblem, Table, TableRow
+from linkwatch_pipeline.domain.tables import MAX_FIELDS, ROW, RowProblem, Table, TableRow, shown_name
 
 _DELIMITERS = ",;\t"
 
@@ -25,10 +25,10 @@ def read_csv(text: str) -> Table:
         for cells in lines:
             if any(cell.strip() for cell in cells):
                 if columns is None:
-                    columns, header_line = tuple(cell.strip() for cell in cells), line
+                    columns, header_line = tuple(_without_blank_end(cells, 0)), line
                 else:
                     refuse_row_beyond_bound(len(rows), line)
-                    rows.append(_row(columns, cells, line))
+                    rows.append(_row(columns, _without_blank_end(cells, len(columns)), line))
             line = lines.line_num + 1
     except csv.Error as error:
         mend = "Quote cells with commas, quotes or line breaks, and double the quotes inside."
@@ -49,11 +49,19 @@ def _row(columns: tuple[str, ...], cells: list[str], line: int) -> TableRow:
     return TableRow(line=line, cells={name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()})
 
 
+def _without_blank_end(cells: list[str], width: int) -> list[str]:
+    """The cells without the blank ones that a spreadsheet leaves behind its last column."""
+    end = len(cells)
+    while end > width and not cells[end - 1].strip():
+        end -= 1
+    return cells[:end]
+
+
 def _twice(columns: tuple[str, ...], line: int) -> tuple[RowProblem, ...]:
     seen: set[str] = set()
     problems = []
     for name in columns[: MAX_FIELDS + 1]:
         if name in seen:
-            problems.append(RowProblem(line=line, field=name, problem="the column is there twice"))
+            problems.append(RowProblem(line=line, field=shown_name(name), problem="the column is there twice"))
         seen.add(name)
     return tuple(problems)

@@ -27,5 +27,5 @@ def dev(context: click.Context, port: int) -> None:
     environment = {**os.environ, "DAGSTER_HOME": str(folder), "LINKWATCH_HOME": str(home)}
     command = [*_QUIET, "-m", "dagster", "dev", "-w", WORKSPACE, "-h", "127.0.0.1", "-p", str(port)]
     os.chdir(folder)  # Dagster also looks for settings where it is started; here it finds these
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what it starts with `&`; then nothing would end
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for `dev &`: nothing would end
     os.execve(sys.executable, [sys.executable, *command], environment)
