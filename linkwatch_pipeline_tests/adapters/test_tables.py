@@ -249,7 +249,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     for name, words in [
         ("pipe.csv", "not a regular file"),
-        ("folder.csv", "not a regular file"),
+        ("folder.csv", "Is a directory"),
         ("loop.csv", "cannot be read"),
         ("nowhere.csv", "No such file"),
         ("notes.md", "its ending does not say"),

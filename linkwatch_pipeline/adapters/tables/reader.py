@@ -58,10 +58,9 @@ _READERS: Mapping[str, Callable[[str], Table]] = {
 
 def _bytes(path: Path) -> bytes:
     try:
-        # Not to wait for a pipe's other end, nor to read a device for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+        # Not to wait for a pipe's other end.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InvalidInput(str(path), "it is not a regular file", "Name a file.")
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
