@@ -82,7 +82,7 @@ class ParquetWarehouse:
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=".tmp-") as scratch:
                 lines, parquet = Path(scratch, "rows.ndjson"), Path(scratch, "week.parquet")
                 rows = _write_lines(lines, observations)
-                connection.execute(_copy_statement(parquet, week), [str(lines)])
+                connection.execute(_copy_statement(parquet, week), [_literal(lines)])
                 exported = ExportedWeek(
                     week=week, rows=rows, sha256=_sha256(parquet, sync=True), exported_at=_modified_at(parquet)
                 )
@@ -110,7 +110,7 @@ class ParquetWarehouse:
             # epoch_us: DuckDB hands out instants as Python objects only with a further package.
             columns = ", ".join(f"epoch_us({c})" if kind == _INSTANT else c for c, kind in COLUMNS.items())
             result = connection.execute(
-                f"SELECT {columns} FROM read_parquet(?) ORDER BY link_id, sequence", [str(path)]
+                f"SELECT {columns} FROM read_parquet(?) ORDER BY link_id, sequence", [_literal(path)]
             )
             while rows := result.fetchmany(_ROWS_AT_ONCE):
                 for row in rows:
@@ -170,8 +170,13 @@ def _copy_statement(parquet: Path, week: datetime) -> str:
     )
 
 
+def _literal(path: Path) -> str:
+    """A path that DuckDB takes as it is: it reads `*`, `?` and `[` as wildcards."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+
+
 def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    metadata = dict(connection.execute("SELECT key, value FROM parquet_kv_metadata(?)", [str(path)]).fetchall())
+    metadata = dict(connection.execute("SELECT key, value FROM parquet_kv_metadata(?)", [_literal(path)]).fetchall())
     found = metadata.get(b"linkwatch_schema", metadata.get("linkwatch_schema"))
     if found not in (str(SCHEMA_VERSION), str(SCHEMA_VERSION).encode()):
         raise StoreUnusable(f"the week's file {path} has the schema {found!r}; this linkwatch reads {SCHEMA_VERSION}.")
