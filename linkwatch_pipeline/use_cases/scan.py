@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urljoin
@@ -115,24 +114,47 @@ def register_scan(
     Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), ConflictingContent (the
         team has another address); nothing is written then.
     """
-    new_owners = [owner_to_write(store, team, notify) for team in owners.teams]
-    if prune and not result.files:
-        raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
-    scan = _Scan(result, owners, now=now, prune=prune)
-    for owner in new_owners:
-        if owner is not None:
-            store.put_owner(owner)
+    for _ in range(_ATTEMPTS):
+        new_owners = [owner_to_write(store, team, notify) for team in owners.teams]
+        if prune and not result.files:
+            raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
+        decided = _decide(store, result, _Scan(result, owners, now=now, prune=prune), prune=prune)
+        try:
+            store.save_registry(owners=[owner for owner in new_owners if owner is not None], links=decided.writes)
+        except StaleWrite:
+            continue
+        return decided.summary()
+    raise StaleWrite("the links of this scan change all the time; nothing was written, scan again later.")
+
+
+@dataclass(slots=True)
+class _Decided:
+    """What a scan does to each link, and what is to be written for it."""
+
+    ids: dict[ScanChange, list[str]] = field(default_factory=lambda: defaultdict(list))
+    writes: list[tuple[Link, Link | None]] = field(default_factory=list)
+
+    def add(self, link_id: str, stored: Link | None, change: ScanChange, after: Link | None) -> None:
+        self.ids[change].append(link_id)
+        if after is not None:
+            self.writes.append((replace(after, id=link_id), stored))
+
+    def summary(self) -> ScanSummary:
+        return ScanSummary(ids={change: tuple(sorted(done)) for change, done in self.ids.items()})
+
+
+def _decide(store: Store, result: ScanResult, scan: _Scan, *, prune: bool) -> _Decided:
     watched = _watched_by_url(store)
-    ids: dict[ScanChange, list[str]] = defaultdict(list)
+    decided = _Decided()
     for found in result.found:
-        link_id = watched[found.url].id if found.url in watched else _free_id(store, found.url)
-        ids[_save(store, link_id, partial(scan.found, found))].append(link_id)
-    if prune:
-        urls = {found.url for found in result.found}
-        for link in watched.values():
-            if link.url not in urls and link.places and link.retired_at is None:
-                ids[_save(store, link.id, scan.vanished)].append(link.id)
-    return ScanSummary(ids={change: tuple(sorted(done)) for change, done in ids.items()})
+        stored = watched.get(found.url)
+        link_id = stored.id if stored is not None else _free_id(store, found.url)
+        decided.add(link_id, stored, *scan.found(found, stored))
+    urls = {found.url for found in result.found}
+    for link in watched.values() if prune else ():
+        if link.url not in urls and link.places and link.retired_at is None:
+            decided.add(link.id, link, *scan.vanished(link))
+    return decided
 
 
 class _Collected:
@@ -218,9 +240,9 @@ class _Scan:
             return ScanChange.REVIVED, revived
         return (ScanChange.UPDATED, after) if after != stored else (ScanChange.UNCHANGED, None)
 
-    def vanished(self, stored: Link | None) -> tuple[ScanChange, Link | None]:
-        """What becomes of a link that none of the files read holds any more."""
-        if stored is None or stored.retired_at is not None or any(self._is_unread(p.file) for p in stored.places):
+    def vanished(self, stored: Link) -> tuple[ScanChange, Link | None]:
+        """What becomes of a watched link that none of the files read holds any more."""
+        if any(self._is_unread(p.file) for p in stored.places):
             return ScanChange.UNCHANGED, None
         users = _users(stored)
         staying = [team for team in users if team not in self._teams]
@@ -279,18 +301,3 @@ def _watched_by_url(store: Store) -> dict[str, Link]:
 
 def _free_id(store: Store, url: str) -> str:
     return next(id_ for id_ in scanned_link_ids(url) if (taken := store.get_link(id_)) is None or taken.url == url)
-
-
-def _save(store: Store, link_id: str, decide: Callable[[Link | None], tuple[ScanChange, Link | None]]) -> ScanChange:
-    """Write what `decide` makes of the stored link, deciding anew whenever somebody else was faster."""
-    for _ in range(_ATTEMPTS):
-        stored = store.get_link(link_id)
-        change, after = decide(stored)
-        if after is None:
-            return change
-        try:
-            store.save_link(replace(after, id=link_id), replaces=stored)
-        except StaleWrite:
-            continue
-        return change
-    raise StaleWrite(f"link {link_id!r} changes all the time; what was written before stays, scan again later.")

@@ -268,14 +268,16 @@ def test_a_link_that_changed_meanwhile_is_read_again(store: Store, tmp_path: Pat
 
         raced = False
 
-        def save_link(self, link: Link, *, replaces: Link | None) -> None:
+        def save_registry(
+            self, *, owners: Sequence[Owner] = (), links: Sequence[tuple[Link, Link | None]] = ()
+        ) -> None:
             if not self.raced:
                 self.raced = True
-                update_link(store, link_id=link.id, confirm=2, now=MONDAY)
+                update_link(store, link_id=links[0][0].id, confirm=2, now=MONDAY)
                 with pytest.raises(StaleWrite):
-                    super().save_link(link, replaces=replaces)
-                raise StaleWrite(link.id)
-            super().save_link(link, replaces=replaces)
+                    super().save_registry(owners=owners, links=links)
+                raise StaleWrite("raced")
+            super().save_registry(owners=owners, links=links)
 
     raced = Raced.open(tmp_path / "linkwatch.sqlite3")
     register(raced, Book(b=[A]))

@@ -130,8 +130,10 @@ def test_a_password_is_never_said_again(store: Store) -> None:
 
 def test_a_fixture_home_takes_its_own_loopback_pair_only(store: Store) -> None:
     judge_url = FixturePolicy([("127.0.0.1", 8765)]).judge_url
-    done = submit(store, "http://127.0.0.1:8765/a", "http://127.0.0.1:8766/a", judge_url=judge_url)
-    assert [told.verdict for told in done] == [Verdict.ACCEPTED, Verdict.REFUSED]
+    done = submit(
+        store, "http://127.0.0.1:8765/a", "http://127.0.0.1:8766/a", "http://localhost:8765/", judge_url=judge_url
+    )
+    assert [told.verdict for told in done] == [Verdict.ACCEPTED, Verdict.REFUSED, Verdict.REFUSED]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 
@@ -24,14 +25,20 @@ class Authority:
     def pem(self) -> str:
         return self._trusted.cert_pem.bytes().decode("ascii")
 
-    def server_context(self, host: str, certificate: str) -> ssl.SSLContext | None:
-        """The TLS side of a server; None to speak plain HTTP there. For `certificate` see `scripts.Site`."""
+    def server_context(
+        self, host: str, certificate: str, *, hello: Callable[[ssl.SSLObject], None]
+    ) -> ssl.SSLContext | None:
+        """The TLS side of a server; None to speak plain HTTP there. For `certificate` see `scripts.Site`.
+
+        Args: hello: called when a client begins, before anything costs time.
+        """
         if certificate == "none":
             return None
         if certificate not in KINDS:
             raise ValueError(f"{certificate!r} is no kind of certificate; there are {', '.join(KINDS)} and none")
 
         def choose(connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+            hello(connection)
             connection.context = self._context(host, certificate)
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

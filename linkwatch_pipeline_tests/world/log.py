@@ -12,7 +12,7 @@ from itertools import pairwise
 class Hit:
     """One connection that ended. `target` is None if no request came over it.
 
-    `started` (accepted) and `ended` (answer written, or the other side gone) are monotonic seconds of the machine,
+    `started` (accepted; over TLS, greeted) and `ended` (answer written, or the other side gone) are monotonic seconds of the machine,
     `at` is the wall clock at the start (ISO, UTC). `together` counts the open connections to this host then, itself
     included; `together_all` those to all hosts.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from linkwatch_pipeline_tests.world import hostile
@@ -12,13 +12,15 @@ from linkwatch_pipeline_tests.world import hostile
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came. `visit` counts those of this URL before it; `week` is the world's."""
+    """A request as it came. `week` is the world's; `visit` counts the requests for this URL before it, and
+    `visit_this_week` those of this week."""
 
     host: str
     target: str
     headers: Mapping[str, str]
     week: int
     visit: int
+    visit_this_week: int = 0
 
 
 # Writes whatever it likes; the connection is closed when it returns.
@@ -48,19 +50,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class weekly:  # noqa: N801 - reads as a word in scripts
-    """One answer per week; the last one stays."""
-
-    answers: tuple[Answer | Behaviour, ...]
-
-    def __init__(self, *answers: int | Answer | Behaviour) -> None:
-        object.__setattr__(self, "answers", tuple(map(_one, answers)))
-
-    def choose(self, request: Request) -> Answer | Behaviour:
-        return self.answers[min(request.week, len(self.answers) - 1)]
-
-
-@dataclass(frozen=True)
 class visits:  # noqa: N801 - reads as a word in scripts
     """One answer per visit; the last one stays."""
 
@@ -71,6 +60,22 @@ class visits:  # noqa: N801 - reads as a word in scripts
 
     def choose(self, request: Request) -> Answer | Behaviour:
         return self.answers[min(request.visit, len(self.answers) - 1)]
+
+
+@dataclass(frozen=True)
+class weekly:  # noqa: N801 - reads as a word in scripts
+    """One answer per week, or `visits` of that week; the last one stays."""
+
+    answers: tuple[Answer | Behaviour | visits, ...]
+
+    def __init__(self, *answers: int | Answer | Behaviour | visits) -> None:
+        object.__setattr__(self, "answers", tuple(map(_one, answers)))
+
+    def choose(self, request: Request) -> Answer | Behaviour:
+        answer = self.answers[min(request.week, len(self.answers) - 1)]
+        if isinstance(answer, visits):
+            return answer.choose(replace(request, visit=request.visit_this_week))
+        return answer
 
 
 Script = int | Answer | Behaviour | weekly | visits
@@ -102,7 +107,8 @@ class Site:
 
 def site_from_json(site: Mapping[str, Any]) -> Site:
     """`{"pages": {"/a": 200, "/b": {"weeks": [200, 404]}, "/c": {"visits": [{"status": 429}, 200]},
-    "/d": {"hostile": "trickle_body"}}, "otherwise": ..., "down": [1], "greeting": "accept_rst", ...}`
+    "/d": {"hostile": "trickle_body"}}, "otherwise": ..., "down": [1], "greeting": "accept_rst", ...}`; a week may have
+    visits of its own.
     """
     known: dict[str, Any] = dict(site)
     known["pages"] = {target: _script_from_json(script) for target, script in site.get("pages", {}).items()}

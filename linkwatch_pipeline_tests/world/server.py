@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from weakref import WeakKeyDictionary
 
 from linkwatch_pipeline_tests.world.log import Hit
 from linkwatch_pipeline_tests.world.scripts import Answer, Request, Site
@@ -38,6 +39,9 @@ class Servers:
         self._now = now
         self._tell = tell
         self._visits: Counter[str] = Counter()
+        self._visits_by_week: Counter[tuple[int, str]] = Counter()
+        # When TLS conversations began: asyncio tells of them only after the handshake.
+        self._hellos: WeakKeyDictionary[ssl.SSLObject, float] = WeakKeyDictionary()
         self._open: Counter[str] = Counter()
         self._servers: list[asyncio.Server] = []
         self._conversations: set[asyncio.Task[None]] = set()
@@ -54,6 +58,10 @@ class Servers:
         self._servers.append(server)
         address = server.sockets[0].getsockname()
         return address[0], address[1]
+
+    def note_hello(self, connection: ssl.SSLObject) -> None:
+        """A TLS client began to talk."""
+        self._hellos[connection] = asyncio.get_running_loop().time()
 
     @property
     def open_connections(self) -> int:
@@ -75,6 +83,8 @@ class Servers:
         address = writer.get_extra_info("sockname") or ("", 0)
         self._open[host] += 1
         started, at, week = loop.time(), self._now(), self._week()
+        tls = writer.get_extra_info("ssl_object")
+        started = self._hellos.get(tls, started) if tls is not None else started
         request = Request(host, "", {}, week, 0)
         together, together_all = self._open[host], self._open.total()
         try:
@@ -114,9 +124,11 @@ class Servers:
         first, *lines = head.decode("latin-1").split("\r\n")
         target = first.split(" ")[1]
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines) if name}
-        visit = self._visits[host + target]
-        self._visits[host + target] += 1
-        return Request(host, target, headers, week, visit)
+        url = host + target
+        visit, visit_this_week = self._visits[url], self._visits_by_week[week, url]
+        self._visits[url] += 1
+        self._visits_by_week[week, url] += 1
+        return Request(host, target, headers, week, visit, visit_this_week)
 
 
 async def _answer(site: Site, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -127,7 +127,7 @@ class World:
         if site.down is True:
             return self._closed_port(ip), self._closed_port(ip)
         plain = await self._servers.listen(host, ip, None, "http")
-        tls = authority.server_context(host, site.certificate)
+        tls = authority.server_context(host, site.certificate, hello=self._servers.note_hello)
         return plain, await self._servers.listen(host, ip, tls, "https")
 
     def _closed_port(self, ip: str) -> tuple[str, int]:
