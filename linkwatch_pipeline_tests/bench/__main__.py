@@ -16,6 +16,7 @@ from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
 from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
+from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
 
@@ -24,6 +25,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "dispatch": lambda folder: [dispatch_time(folder)],
     "cpu": lambda folder: [cpu_per_check(folder)],
     "loopback": on_loopback,
+    "orders": orders,
     "simulated": simulated,
 }
 

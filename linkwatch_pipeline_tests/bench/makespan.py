@@ -30,12 +30,12 @@ Service = Callable[[str, int], timedelta]
 
 def simulated(folder: Path) -> Iterator[Result]:
     """The shapes of SPEC 3, each with a fixed and with a varied service time."""
-    for number, (shape, links_per_host) in enumerate(_shapes().items()):
+    for number, (shape, links_per_host) in enumerate(shapes().items()):
         for kind, service in (("fixed 2 s", _fixed), ("varied 0.5-8 s", _varied)):
             yield _simulate(folder / f"{number}-{kind[:5]}", f"{shape}, {kind}", links_per_host, service)
 
 
-def _shapes() -> dict[str, list[int]]:
+def shapes() -> dict[str, list[int]]:
     """Links per host, in the order of the hosts' names."""
     rng = random.Random(20260928)
     zipf = _zipf(hosts=1000, links=6000, most=100)

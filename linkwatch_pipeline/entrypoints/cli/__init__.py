@@ -30,6 +30,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     report,
     run,
     scan,
+    simulate,
     submit,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
@@ -93,6 +94,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     deliver.deliver,
     report.report,
     health.health,
+    simulate.simulate,
     dev.dev,
     fixture.fixture,
 ):
