@@ -306,6 +306,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "deliver": set(delivered),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
+        "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),
         "demo": set(read("linkwatch demo")),
     }
     text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
