@@ -9,6 +9,7 @@ import errno
 import ipaddress
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 
 LOWEST_FIXTURE_PORT = 1024
 _MARK = "fixture.json"
+_UNUSABLE = re.compile(r"\?|%[0-9A-Fa-f]{2}")
 _FOLDERS = ("mail", "warehouse", "dagster")
 
 
@@ -88,6 +90,11 @@ def parse_fixture_pairs(text: str) -> FixtureMark:
 def find_home(folder: Path) -> Home:
     """What stands at a path, without touching it. Raises ConfigurationError if no home can be there."""
     folder = folder.absolute()
+    if _UNUSABLE.search(str(folder)):
+        raise ConfigurationError(
+            f"the home {folder} cannot be used: Dagster's database would read a '?' or a percent escape in its path as "
+            "something else; name another one with --home."
+        )
     try:
         if folder.exists() and not folder.is_dir():
             raise ConfigurationError(f"the home {folder} is not a folder; name another one with --home.")

@@ -44,12 +44,6 @@ class FetchResult:
     started_at: datetime
     ended_at: datetime
 
-    @property
-    def asks_to_pause(self) -> bool:
-        """Whether the answering host wants to be left alone for a while (SPEC 8)."""
-        told = self.retry_after is not None or self.rate_limit_spent
-        return self.status == 429 or (self.status in (403, 503) and told)
-
 
 class HopDeferred(Exception):
     """Raised by a hop gate: the host of the next hop is busy, and the whole job should come back at `until`."""

@@ -19,6 +19,7 @@ _ADDRESS_LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 _ADDRESS_DOMAIN = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9-]{2,63}")
 MAX_MARKER_CHARACTERS = 500
 MAX_CONFIRM = 10
+MAX_SEQUENCE = 9_999_999_999  # ten digits: stores sort by them as text
 
 
 class LinkState(StrEnum):
@@ -181,12 +182,12 @@ def check_confirm(value: int | None, field: str = "confirm") -> int | None:
 
 
 def check_sequence(value: object, field: str = "sequence") -> int:
-    """A sequence, 0 or higher, or InvalidInput. True and 1.0 are not sequences."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**53:
+    """A sequence, 0 to 9,999,999,999, or InvalidInput. True and 1.0 are not sequences."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEQUENCE:
         raise InvalidInput(
             field,
             f"{_shown(value)} is not a sequence",
-            "Give a whole number, 0 or higher.",
+            f"Give a whole number from 0 to {MAX_SEQUENCE}.",
         )
     return value
 

@@ -12,6 +12,7 @@ from linkwatch_pipeline.domain.notices import Notice, notice_for
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus
 from linkwatch_pipeline.domain.transitions import Transition, advance
 
@@ -98,7 +99,7 @@ def plan_record(
         return _cancel(RecordKind.CONFIG_CHANGED, reason, link, job, chain, next_allowed_at)
     if observation.url != link.url:
         raise ConflictingContent(
-            f"link {link.id!r} is registered with another URL ({link.url}); "
+            f"link {link.id!r} is registered with another URL ({redacted_url(link.url)}); "
             "register the other URL under an id of its own."
         )
     if changed:

@@ -12,10 +12,11 @@ from linkwatch_pipeline.domain.errors import ConflictingContent
 from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred, marker_in_body
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
-from linkwatch_pipeline.domain.observations import Observation, body_hash
+from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import Recorded, RecordKind
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import (
     DEATHS_UNTIL_ABANDONED,
     DEFERRALS_UNTIL_UNCERTAIN,
@@ -101,6 +102,7 @@ async def _visit(parts: CheckParts, job: JobRecord, link: Link, send: SendHead) 
             await _defer(parts, job, max(busy.until, visit.next_allowed_at or busy.until), send)
             return
         result = no_answer(link.url, Reason.REDIRECT_HOST_BUSY, parts.clock.now())
+    parts.lines.forget(job.job_id)
     await _record(parts, job, observe(link, result, sequence=job.sequence, job_id=job.job_id, job=job), send)
 
 
@@ -158,8 +160,8 @@ def observe(
         bytes_read=result.bytes_read,
         latency_ms=result.network_ms,
         content_type=result.content_type,
-        final_url=result.final_url,
-        redirects=result.redirects,
+        final_url=redacted_url(result.final_url),
+        redirects=tuple(RedirectHop(url=redacted_url(hop.url), status=hop.status) for hop in result.redirects),
         tls_not_after=result.tls_not_after,
         page_hints=result.page_hints,
     )

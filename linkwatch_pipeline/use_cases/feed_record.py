@@ -10,10 +10,11 @@ from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence,
 from linkwatch_pipeline.domain.observations import Observation, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
 from linkwatch_pipeline.domain.recording import Recorded
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import hand_job_id
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
-from linkwatch_pipeline.use_cases.hand_check import refuse_promised_sequence
+from linkwatch_pipeline.use_cases.hand_check import committed_by_hand, refuse_promised_sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,9 @@ def feed_record(store: Store, fed: Fed, *, default_confirm: int, now: datetime) 
     observation = _observed(fed, link.config_version if link is not None else 1, now)
     if link is None:
         _create(store, fed, now)
-    return FedRecord(
-        observation=observation, recorded=store.record(observation, default_confirm=default_confirm, now=now)
-    )
+    recorded = store.record(observation, default_confirm=default_confirm, now=now)
+    committed = committed_by_hand(store, recorded.link, fed.sequence) or observation  # a replay: what was said first
+    return FedRecord(observation=committed, recorded=recorded)
 
 
 def _checked(fed: Fed) -> Fed:
@@ -82,7 +83,7 @@ def _checked(fed: Fed) -> Fed:
 def _refuse_conflicts(store: Store, link: Link, fed: Fed) -> None:
     if link.url != fed.url:
         raise ConflictingContent(
-            f"link {link.id!r} is registered with another URL ({link.url}); "
+            f"link {link.id!r} is registered with another URL ({redacted_url(link.url)}); "
             f"change it with 'linkwatch update {link.id} --url URL', or record under another id."
         )
     if link.retired_at is not None:
@@ -111,7 +112,7 @@ def _observed(fed: Fed, config_version: int, now: datetime) -> Observation:
         content_hash=body_hash(body) if fed.status is not None else None,
         marker_found=found,
         bytes_read=len(body),
-        final_url=fed.url if fed.status is not None else None,
+        final_url=redacted_url(fed.url) if fed.status is not None else None,
     )
 
 

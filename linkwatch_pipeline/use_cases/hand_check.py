@@ -10,6 +10,7 @@ from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import JobStatus, hand_job_id
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.transitions import Transition
@@ -38,13 +39,11 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
     Args: sequence: the one to record under; None takes the link's next one.
     Raises: NotFound, ConflictingContent (retired link, sequence held by another job), HostBusy.
     """
-    check_link_id(link_id)
+    committed = await parts.blocking(lambda: seen_before(parts.store, link_id=link_id, sequence=sequence))
+    if committed is not None:
+        return committed
     link = await parts.blocking(lambda: _watched_link(parts.store, link_id))
     if sequence is not None:
-        check_sequence(sequence)
-        committed = await parts.blocking(lambda: committed_by_hand(parts.store, link, sequence))
-        if committed is not None:
-            return HandCheck(kind=RecordKind.DUPLICATE, observation=committed, link=link)
         await parts.blocking(lambda: refuse_promised_sequence(parts.store, link, sequence))
     number = link.highest_sequence + 1 if sequence is None else sequence
     job_id = hand_job_id(number, link.id)
@@ -68,6 +67,17 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
     return HandCheck(kind=recorded.kind, observation=observation, link=recorded.link, transition=recorded.transition)
 
 
+def seen_before(store: Store, *, link_id: str, sequence: int | None) -> HandCheck | None:
+    """The check that is committed under this sequence already, for which nobody need be asked; None if there is none.
+
+    Raises: InvalidInput, NotFound, ConflictingContent.
+    """
+    check_link_id(link_id)
+    link = _watched_link(store, link_id)
+    committed = committed_by_hand(store, link, check_sequence(sequence)) if sequence is not None else None
+    return HandCheck(kind=RecordKind.DUPLICATE, observation=committed, link=link) if committed is not None else None
+
+
 def committed_by_hand(store: Store, link: Link, sequence: int) -> Observation | None:
     """What was committed before under this link and sequence by hand, if anything."""
     for observation in store.observations(link_id=link.id):
@@ -79,7 +89,8 @@ def committed_by_hand(store: Store, link: Link, sequence: int) -> Observation | 
                 )
             if observation.url != link.url:
                 raise ConflictingContent(
-                    f"job {observation.job_id!r} was committed for another URL ({observation.url}); use a new sequence."
+                    f"job {observation.job_id!r} was committed for another URL ({redacted_url(observation.url)}); "
+                    "use a new sequence."
                 )
             return observation
     return None

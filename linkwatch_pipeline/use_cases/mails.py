@@ -122,7 +122,8 @@ def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
         ("Transition", [notice.transition_id]),
     ]
     if notice.from_state is LinkState.BROKEN and notice.since is not None:
-        length = _duration(notice.observed_at - notice.since)
+        # Of the moments as they are shown, to the second.
+        length = _duration(notice.observed_at.replace(microsecond=0) - notice.since.replace(microsecond=0))
         facts.insert(-2, ("Broken since", [f"{_moment(notice.since)} ({length}, as far as was seen)"]))
     return facts
 

@@ -24,6 +24,7 @@ from linkwatch_pipeline.domain.links import (
     check_team,
     check_url,
 )
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
 
@@ -202,7 +203,7 @@ def registration(
         return Registered(link=wanted, change=Change.REGISTERED)
     if stored.url != wanted.url:
         raise ConflictingContent(
-            f"link {stored.id!r} is registered with another URL ({stored.url}); "
+            f"link {stored.id!r} is registered with another URL ({redacted_url(stored.url)}); "
             f"change it with 'linkwatch update {stored.id} --url URL', or choose another id."
         )
     after = _configured(
@@ -264,7 +265,8 @@ def _check_url_is_free(wanted: Link, rival_of: Callable[[Link], Link | None]) ->
     rival = rival_of(wanted)
     if rival is not None:
         raise ConflictingContent(
-            f"{wanted.url} is watched already, as link {rival.id!r}" + (f" of {rival.owner}." if rival.owner else ".")
+            f"{redacted_url(wanted.url)} is watched already, as link {rival.id!r}"
+            + (f" of {rival.owner}." if rival.owner else ".")
         )
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.fetching import HopDeferred
 from linkwatch_pipeline.domain.hosts import Admitted, Chance, DeferralReason, Deferred, Departure
 from linkwatch_pipeline.ports import Clock, Fetcher, Progress, RunBlocking, Store
+from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
 
 HOP_PATIENCE = timedelta(seconds=8)  # waiting for other hosts, per job
 LAST_CONNECTION_AFTER = timedelta(seconds=16)  # of the worker's life
 _HELD_POLL = timedelta(milliseconds=250)
+_SHORTEST_WAIT = timedelta(milliseconds=1)
+# Turns are estimates, so whoever is sent away is asked back a little earlier.
+_BACK_EARLY = HOP_PATIENCE / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
-    `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours.
+    `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
+    shared by all checks of a process.
     """
 
     store: Store
@@ -32,6 +37,7 @@ class CheckParts:
     cooldown: timedelta
     skew: timedelta
     default_confirm: int
+    lines: HopLines = field(default_factory=HopLines)
 
     def watched_by(self, progress: Progress) -> CheckParts:
         """The same parts, telling somebody else what happens."""
@@ -49,6 +55,7 @@ class Visit:
         self._waited = timedelta(0)
         self._host: str | None = None
         self._admitted = False
+        self._entered_at = self._began_at
         self.next_allowed_at: datetime | None = None
 
     async def ask(self, host: str) -> Admitted | Deferred:
@@ -58,16 +65,27 @@ class Visit:
             lambda: parts.store.acquire_host(host, token=self._token, job_id=self._job_id, now=now, skew=parts.skew)
         )
         if isinstance(answer, Admitted):
-            self._host, self._admitted = host, True
+            self._host, self._admitted, self._entered_at = host, True, now
         return answer
 
     async def enter(self, host: str) -> None:
         """Return when the host may be visited: at once if it was asked for already, else after a bounded wait."""
         if self._admitted and host == self._host:
             return
-        own_host = host == self._host
-        while isinstance(answer := await self.ask(host), Deferred):
-            await self._wait(host, answer, own_host)
+        if host == self._host:
+            await self._return_to(host)
+            return
+        line = self._parts.lines.of(host)
+        line.join(self._job_id)
+        try:
+            await self._wait_in(line, host)
+        except HopDeferred as busy:
+            line.send_away(self._job_id, busy.until)
+            raise
+        except BaseException:
+            line.forget(self._job_id)
+            raise
+        line.forget(self._job_id)
 
     async def leave(self, departure: Departure) -> None:
         """Let the host go, to rest until its next allowed time; nothing if no host is held."""
@@ -81,17 +99,46 @@ class Visit:
             )
         )
         self.next_allowed_at = record.next_allowed_at if record is not None else None
+        parts.lines.visit_ended(host, departure.at - self._entered_at + parts.cooldown, self.next_allowed_at)
 
-    async def _wait(self, host: str, deferred: Deferred, own_host: bool) -> None:
-        now = self._parts.clock.now()
-        wait = deferred.until - now
+    async def _return_to(self, host: str) -> None:
+        """Wait for the host that was just left: its cooldown is no waiting for somebody else."""
+        while isinstance(answer := await self.ask(host), Deferred):
+            wait = self._wait_for(answer)
+            resting = wait <= self._parts.cooldown
+            self._refuse_long_wait(host, wait, answer.until, patience=wait if resting else self._patience)
+            await self._parts.clock.sleep(wait)
+            self._waited += timedelta(0) if resting else wait
+
+    async def _wait_in(self, line: HopLine, host: str) -> None:
+        """Wait for another host, in line with this process's other visitors."""
+        clock = self._parts.clock
+        while True:
+            changed, now = line.changed, clock.now()
+            pause, until = line.expected_wait(self._job_id, now), None
+            if line.is_first(self._job_id):
+                answer = await self.ask(host)
+                if isinstance(answer, Admitted):
+                    return
+                if answer.reason is DeferralReason.COOLING:
+                    line.opens_at = answer.until
+                pause, until = self._wait_for(answer), answer.until
+            self._refuse_long_wait(host, pause, until or max(now + pause - _BACK_EARLY, now), patience=self._patience)
+            before = clock.now()
+            await sleep_until_changed(clock, pause if until else self._patience, changed)
+            self._waited += clock.now() - before
+
+    @property
+    def _patience(self) -> timedelta:
+        return HOP_PATIENCE - self._waited
+
+    def _wait_for(self, deferred: Deferred) -> timedelta:
+        wait = deferred.until - self._parts.clock.now()
         if deferred.reason is DeferralReason.HELD:
             wait = min(wait, _HELD_POLL)
-        wait = max(wait, timedelta(milliseconds=1))
-        # The cooldown of the host just left is no waiting for somebody else.
-        patience = HOP_PATIENCE - self._waited if not (own_host and wait <= self._parts.cooldown) else wait
-        if wait > patience or now + wait > self._began_at + LAST_CONNECTION_AFTER:
-            raise HopDeferred(host, deferred.until)
-        if not own_host or wait > self._parts.cooldown:
-            self._waited += wait
-        await self._parts.clock.sleep(wait)
+        return max(wait, _SHORTEST_WAIT)
+
+    def _refuse_long_wait(self, host: str, wait: timedelta, until: datetime, *, patience: timedelta) -> None:
+        too_late = self._parts.clock.now() + wait > self._began_at + LAST_CONNECTION_AFTER
+        if wait > patience or patience <= timedelta(0) or too_late:
+            raise HopDeferred(host, until)

@@ -1,4 +1,4 @@
-"""What happens to every page of a handbook in four weeks: the script that both the world and the oracle are made from."""
+"""What happens to every page of a handbook in four weeks: the script behind both the world and the oracle."""
 
 from __future__ import annotations
 

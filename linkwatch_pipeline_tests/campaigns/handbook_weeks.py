@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
@@ -173,9 +174,7 @@ def watched_handbook(folder: Path, handbook: Path, scale: Scale) -> Iterator[Han
     result = scan_paths([handbook], reader=HandbookReader(), judge_address=PublicPolicy().judge_address)
     assert result.problems == ()
     found = {each.url: each for each in result.found}
-    script = write_script(
-        sorted(found), throttling=scale.throttling, most_busy=scale.most_busy, service=scale.service
-    )
+    script = write_script(sorted(found), throttling=scale.throttling, most_busy=scale.most_busy, service=scale.service)
     (folder / "world").mkdir(parents=True)
     with WorldProcess(script.hosts, folder / "world") as world:
         pairs = tuple(address for pair in world.map.hosts.values() for address in pair)
@@ -203,9 +202,10 @@ def address_of(team: str) -> str:
     return f"{team}@example.com"
 
 
-def differences(got: Iterator[object] | Sequence[object] | object, expected: object) -> list[str]:
+def differences(got: Iterable[Any], expected: Iterable[Any]) -> list[str]:
     """What is there and should not be (+), or is missing (-), repetitions included; a few of them."""
-    have, want = Counter(got), Counter(expected)  # type: ignore[call-overload]
+    have: Counter[Any] = Counter(got)
+    want: Counter[Any] = Counter(expected)
     return [f"+ {item}" for item in have - want][:5] + [f"- {item}" for item in want - have][:5]
 
 
@@ -261,8 +261,8 @@ def report_of(weeks: HandbookWeeks, *, began: str) -> str:
         for retry, pace in enumerate(paces):
             run = f"{name}, retry {retry}" if retry else name
             lines.append(
-                f"| {run} | {pace.visits} ({pace.hops}) | {pace.took:.2f} s | {pace.bound:.2f} s, by {_decides(pace)} | "
-                f"{pace.ratio:.3f} | {'' if retry else len(week.told)} |"
+                f"| {run} | {pace.visits} ({pace.hops}) | {pace.took:.2f} s "
+                f"| {pace.bound:.2f} s, by {_decides(pace)} | {pace.ratio:.3f} | {'' if retry else len(week.told)} |"
             )
     return "\n".join(lines)
 

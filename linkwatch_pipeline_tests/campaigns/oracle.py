@@ -108,6 +108,4 @@ class Oracle:
         self.links[link_id] = Expected(state, version, sequence)
         if state == before.state or (before.state, state) == ("unknown", "reachable"):
             return
-        week.told.append(
-            Told(f"{link_id}:{version}", link_id, before.state, state, run_id, sequence, look.status)
-        )
+        week.told.append(Told(f"{link_id}:{version}", link_id, before.state, state, run_id, sequence, look.status))

@@ -1,4 +1,4 @@
-"""From the servers' own log: whether every host was left in peace, and how long a run took beside the least possible."""
+"""From the servers' own log: whether every host was left in peace, and how long a run took beside its bound."""
 
 from __future__ import annotations
 

@@ -168,6 +168,32 @@ def test_a_redirect_is_a_visit_to_its_own_host_and_keeps_that_hosts_rest(build: 
     assert len(engine.internet.visits("login.example")) == 13
 
 
+def test_secrets_in_redirects_are_neither_stored_nor_logged(
+    build: Build, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    def script(url: str, asked: int) -> Answer:
+        if "a.example" in url:
+            return Answer(status=302, location="http://b.example/in?page=2&token=s3cret")
+        return (
+            Answer(status=302, location="http://c.example/?sig=s3cret") if "b.example" in url else Answer(body=b"b0dy")
+        )
+
+    engine = build(script)
+    engine.register(["http://a.example/"])
+    with caplog.at_level("DEBUG"):
+        engine.observe()
+    (seen,) = engine.store.observations()
+    assert [hop.url for hop in seen.redirects] == ["http://a.example/", "http://b.example/in?page=2&token=REDACTED"]
+    assert seen.final_url == "http://c.example/?sig=REDACTED"
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
+    logged = "".join(str(vars(record)) for record in caplog.records)
+    assert b"page=2" in stored
+    assert "link checked" in logged
+    for secret in ("s3cret", "b0dy"):
+        assert secret.encode() not in stored
+        assert secret not in logged
+
+
 def test_a_link_whose_redirect_host_stays_busy_is_deferred_three_times_and_then_uncertain(build: Build) -> None:
     def script(url: str, asked: int) -> Answer:
         if "login" in url:

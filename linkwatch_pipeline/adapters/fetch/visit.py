@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import traceback
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -144,8 +145,15 @@ def _reason(exc: Exception, backend: GuardedBackend, visit: Visit, *, host: str)
                 return Reason.INCOMPLETE_BODY
             return Reason.PROTOCOL if backend.wire.received else Reason.CONNECTION_RESET
         case _:
-            logger.error("fetch failed inside", extra={"action": "fetch", "host": host}, exc_info=exc)
+            _log_without_text(exc, host)
             return Reason.INTERNAL
+
+
+def _log_without_text(exc: Exception, host: str) -> None:
+    """Say what failed and where, but not the exception's own words: they may quote the URL or the answer."""
+    frames = "".join(traceback.format_tb(exc.__traceback__))
+    extra = {"action": "fetch", "host": host, "error": type(exc).__name__}
+    logger.error("fetch failed inside: %s\n%s", type(exc).__name__, frames, extra=extra)
 
 
 def _not_after(backend: GuardedBackend) -> datetime | None:

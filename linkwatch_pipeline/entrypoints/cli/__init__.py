@@ -105,7 +105,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own if None); the exit code."""
     try:
         code = _run(list(sys.argv[1:] if args is None else args))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started us
+            sys.stdout.flush()
     except LinkwatchError as error:
         complain(str(error))
         return EXIT_NOT_FINE if isinstance(error, AlreadyRunning) else EXIT_REFUSED

@@ -47,7 +47,12 @@ def check(context: click.Context, link_id: str, sequence: int | None, as_json: b
 
 async def _check(app: App, link_id: str, sequence: int | None) -> HandCheck:
     from linkwatch_pipeline.bootstrap import new_worker
-    from linkwatch_pipeline.use_cases.hand_check import check_by_hand
+    from linkwatch_pipeline.use_cases.hand_check import check_by_hand, seen_before
+
+    # Before a fetcher is made, which needs a contact: a committed job makes no request.
+    seen = seen_before(app.store, link_id=link_id, sequence=sequence)
+    if seen is not None:
+        return seen
 
     async with app.checking(worker=new_worker("check")) as parts:
         return await check_by_hand(parts, link_id=link_id, sequence=sequence)

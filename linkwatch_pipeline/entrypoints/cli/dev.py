@@ -22,6 +22,7 @@ _QUIET = ("-W", "ignore:Function `dev_command` is superseded")
 def dev(context: click.Context, port: int) -> None:
     """Open the Dagster UI on this home: its assets, runs, schedule and sensors."""
     with open_app(context) as app:
+        app.store.get_link("")  # a database that cannot be used is refused here, not by every sensor for ever
         folder, home = prepare_dagster(app.home.dagster), app.home.folder
     note(f"the Dagster UI will be at http://127.0.0.1:{port}; Ctrl-C ends it")
     environment = {**os.environ, "DAGSTER_HOME": str(folder), "LINKWATCH_HOME": str(home)}

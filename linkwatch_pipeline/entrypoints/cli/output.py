@@ -35,7 +35,8 @@ def note(sentence: str) -> None:
 
 def complain(sentence: str) -> None:
     """Say what is wrong, on stderr."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed by whoever started us
+        sys.stdout.flush()
     note(f"linkwatch: {sentence}")
 
 

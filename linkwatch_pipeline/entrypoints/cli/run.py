@@ -62,6 +62,9 @@ def run_week(app: App, intended_at: datetime) -> list[Run]:
     from linkwatch_pipeline.use_cases.start_week import start_week, was_missed
 
     app = app.in_week(intended_at)
+    # All that can refuse comes before anything of the week exists: its start decides which links belong to it.
+    app.require_contact()
+    prepare_dagster(app.home.dagster)
     # Before Dagster: two processes that set up its storage at once trip over each other.
     with app.sole_runner() as worker:
         weekly = start_week(app.store, intended_at, now=app.clock.now())

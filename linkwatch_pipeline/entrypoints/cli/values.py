@@ -51,9 +51,9 @@ def confirmations(value: str) -> int | None:
 
 
 def sequence(value: str) -> int:
-    from linkwatch_pipeline.domain.links import check_sequence
+    from linkwatch_pipeline.domain.links import MAX_SEQUENCE, check_sequence
 
-    return check_sequence(_integer(value, "sequence", "Give a whole number, 0 or higher."))
+    return check_sequence(_integer(value, "sequence", f"Give a whole number from 0 to {MAX_SEQUENCE}."))
 
 
 def status(value: str) -> str:
