@@ -130,12 +130,12 @@ def test_what_is_no_number_of_confirmations_is_refused(value: Any) -> None:
         check_confirm(value)
 
 
-@pytest.mark.parametrize("value", [0, 1, 2**53])
+@pytest.mark.parametrize("value", [0, 1, 9_999_999_999])
 def test_a_sequence_is_accepted(value: int) -> None:
     assert check_sequence(value) == value
 
 
-@pytest.mark.parametrize("value", [-1, 2**53 + 1, True, 1.0, "1", None])
+@pytest.mark.parametrize("value", [-1, 10_000_000_000, True, 1.0, "1", None])
 def test_what_is_no_sequence_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="is not a sequence"):
         check_sequence(value)
