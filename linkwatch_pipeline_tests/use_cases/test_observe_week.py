@@ -212,6 +212,24 @@ def test_a_link_whose_redirect_host_stays_busy_is_deferred_three_times_and_then_
         assert job.deferrals == 3
 
 
+def test_a_sign_in_page_shared_by_many_links_is_visited_in_turn_and_nobody_is_given_up(build: Build) -> None:
+    """Without a line, the unlucky ones ran out of patience and ended as `redirect_host_busy`."""
+
+    def script(url: str, asked: int) -> Answer:
+        return Answer() if "login" in url else Answer(status=302, location="http://login.example/")
+
+    engine = build(script)
+    engine.register([f"http://host-{n:03d}.example/" for n in range(60)])
+    run = engine.observe()
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 60}
+    rest = engine.internet.shortest_rest("login.example")
+    assert rest is not None
+    assert rest >= SECOND
+    # 60 visits of 0.2 s with a second of rest between: the sign-in host decides how long the run takes.
+    assert engine.clock.now() - MONDAY < timedelta(seconds=60 * 1.2 * 1.25)
+
+
 def test_a_url_that_our_policy_refuses_holds_nobody_up(build: Build) -> None:
     engine = build(lambda url, asked: Answer(refused=Reason.BLOCKED_PORT if url.endswith("0") else None))
     engine.register(urls(1, 3))
