@@ -68,8 +68,8 @@ EXERCISED = (
     ("health (SPEC 11)", LOCAL, NOT_YET, NOT_YET),
     ("gate: cloud recovery", NOT_YET, NOT_YET, NOT_YET),
     ("extension: N failing observations before alerting", LOCAL, NOT_YET, NOT_YET),
-    ("extension: 600,000 URLs", NOT_YET, NOT_YET, NOT_YET),
-    ("extension: URLs submitted by users", NOT_YET, NOT_YET, NOT_YET),
+    ("extension: 600,000 URLs", "local, as a plan and a simulation", NOT_YET, NOT_YET),
+    ("extension: URLs submitted by users", LOCAL, NOT_YET, NOT_YET),
     ("extension: host-aware scheduling", LOCAL, NOT_YET, NOT_YET),
     ("service status every 60 seconds (SPEC 13)", NOT_YET, NOT_YET, NOT_YET),
 )
