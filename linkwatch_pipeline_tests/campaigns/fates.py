@@ -115,12 +115,15 @@ class Script:
         return self.fates[url].weeks[week]
 
 
-def write_script(urls: Sequence[str], *, throttling: int, most_busy: int, service: float) -> Script:
+def write_script(
+    urls: Sequence[str], *, throttling: int, most_busy: int, sign_in_one_in: int, service: float
+) -> Script:
     """Give every URL a fate, the same each time.
 
     Args:
         throttling: how many hosts answer 429 to every first request of a week.
         most_busy: only pages of hosts with at most so many ask for a pause.
+        sign_in_one_in: of the quiet pages of the busiest hosts, one in so many leads to the sign-in host.
         service: seconds that an answer takes on average.
     """
     by_host: dict[str, list[str]] = defaultdict(list)
@@ -131,7 +134,7 @@ def write_script(urls: Sequence[str], *, throttling: int, most_busy: int, servic
     small = [host for host in hosts if len(by_host[host]) == 2 and by_host[host][0].startswith("https:")]
     down, *throttled = middle[: 1 + throttling]
     slow = small[1 : 1 + _SLOW_HOSTS]
-    signed_in = set(hosts[:_HOSTS_WITH_SIGN_IN]) - {down, *throttled}
+    signed_in = set(hosts[:_HOSTS_WITH_SIGN_IN]) - {down, *throttled, *slow}
     script = Script(fates={}, down=down, expired=next(h for h in small if by_host[h][1].startswith("https:")))
     number = 0
     for host in hosts:
@@ -146,11 +149,16 @@ def write_script(urls: Sequence[str], *, throttling: int, most_busy: int, servic
             elif number % _EVENTFUL_ONE_IN == 0:
                 text = _eventful(number // _EVENTFUL_ONE_IN, may_pause=len(by_host[host]) <= most_busy)
             else:
-                text = _BEHIND_SIGN_IN if host in signed_in and place % 3 else _STEADY
+                text = _BEHIND_SIGN_IN if host in signed_in and place % sign_in_one_in == 0 else _STEADY
             takes = _SLOW_SERVICE if host in slow else service * (0.5 + _shuffled(url)[0] % 5 / 4)
-            script.fates[url] = Fate(text, tuple(_week(word) for word in text.split()), takes)
+            script.fates[url] = read_fate(text, takes)
     _build_hosts(script, by_host)
     return script
+
+
+def read_fate(text: str, service: float) -> Fate:
+    """A fate from its four words, its answers taking so many seconds."""
+    return Fate(text, tuple(_week(word) for word in text.split()), service)
 
 
 def host_of(url: str) -> str:

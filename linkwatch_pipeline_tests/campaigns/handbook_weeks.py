@@ -17,7 +17,6 @@ from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
@@ -44,16 +43,23 @@ _EVERYBODY = "docs-team"
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How the weeks are played; seconds. `throttling` hosts say 429 to every first request of a week."""
+    """How the weeks are played.
+
+    `cooldown` and `service` (on average) are seconds. `throttling` hosts answer 429 to every first request of one week;
+    of the others, only those with at most `most_busy` pages ever ask for a pause. On the busiest hosts one quiet page
+    in `sign_in_one_in` leads to the sign-in host.
+    """
 
     cooldown: float
     service: float
     throttling: int
     most_busy: int
+    sign_in_one_in: int
+    concurrency: int = 20
     batches: int = 8
 
 
-WHOLE = Scale(cooldown=0.05, service=0.05, throttling=2, most_busy=30)
+WHOLE = Scale(cooldown=0.05, service=0.05, throttling=2, most_busy=30, sign_in_one_in=3)
 
 
 @dataclass
@@ -97,7 +103,7 @@ class HandbookWeeks:
         self._deliver_and_compare_mails(number)
         starts = [began, *(ends.at[run.run_id] for run in runs)]
         return week, [
-            log.pace(self.scale.cooldown, since=since, until=ends.at[run.run_id])
+            log.pace(self.scale.cooldown, self.scale.concurrency, since=since, until=ends.at[run.run_id])
             for since, run in zip(starts, runs, strict=False)
         ]
 
@@ -127,7 +133,8 @@ class HandbookWeeks:
             if job.deferrals:  # its redirect was followed again
                 expected[self.found_url(job.link_id)] += job.deferrals
         asked = log.asked()
-        assert differences(asked.elements(), (expected + _heard(asked, unheard)).elements()) == []
+        unasked = differences(asked.elements(), (expected + _heard(asked, unheard)).elements())
+        assert unasked == [], unasked
 
     def _deliver_and_compare_mails(self, number: int) -> None:
         """Every notice became one mail to the right people; earlier mails are as they were."""
@@ -174,13 +181,20 @@ def watched_handbook(folder: Path, handbook: Path, scale: Scale) -> Iterator[Han
     result = scan_paths([handbook], reader=HandbookReader(), judge_address=PublicPolicy().judge_address)
     assert result.problems == ()
     found = {each.url: each for each in result.found}
-    script = write_script(sorted(found), throttling=scale.throttling, most_busy=scale.most_busy, service=scale.service)
+    script = write_script(
+        sorted(found),
+        throttling=scale.throttling,
+        most_busy=scale.most_busy,
+        sign_in_one_in=scale.sign_in_one_in,
+        service=scale.service,
+    )
     (folder / "world").mkdir(parents=True)
     with WorldProcess(script.hosts, folder / "world") as world:
         pairs = tuple(address for pair in world.map.hosts.values() for address in pair)
         home = make_home(folder / "home", env={}, fixture=FixtureMark(pairs=pairs, story=True))
         with home.settings_file.open("a") as settings:
             settings.write(f"\ncooldown_seconds = {scale.cooldown}\nbatches = {scale.batches}\n")
+            settings.write(f"concurrency = {scale.concurrency}\n")
         with build_app(home.folder, env={}, resolver=world.resolver, ssl_context=world.ssl_context) as app:
             links = _register(app, result, script)
             yield HandbookWeeks(app, world, scale, script, found, links, Oracle(script, links))
@@ -202,10 +216,9 @@ def address_of(team: str) -> str:
     return f"{team}@example.com"
 
 
-def differences(got: Iterable[Any], expected: Iterable[Any]) -> list[str]:
+def differences(got: Iterable[object], expected: Iterable[object]) -> list[str]:
     """What is there and should not be (+), or is missing (-), repetitions included; a few of them."""
-    have: Counter[Any] = Counter(got)
-    want: Counter[Any] = Counter(expected)
+    have, want = Counter(got), Counter(expected)
     return [f"+ {item}" for item in have - want][:5] + [f"- {item}" for item in want - have][:5]
 
 
@@ -251,7 +264,7 @@ def report_of(weeks: HandbookWeeks, *, began: str) -> str:
     lines = [
         f"{began}, {machine()}: {len(weeks.links)} URLs on {len(hosts)} hosts, {most} of them on `{busiest}`; "
         f"{sum(host == SIGN_IN for host, _ in weeks.script.hops)} lead to one sign-in host. Cooldown "
-        f"{weeks.scale.cooldown:g} s, concurrency 20, real TLS.",
+        f"{weeks.scale.cooldown:g} s, concurrency {weeks.scale.concurrency}, real TLS.",
         "",
         "| Week, run | Visits (hops) | Took | Bound | Ratio | Notices |",
         "|---|---|---|---|---|---|",
@@ -268,7 +281,7 @@ def report_of(weeks: HandbookWeeks, *, began: str) -> str:
 
 
 def _decides(pace: Pace) -> str:
-    return f"`{pace.host}`" if pace.busiest >= pace.shared else "all work over 20 slots"
+    return f"`{pace.host}`" if pace.busiest >= pace.shared else "all work over the slots"
 
 
 if __name__ == "__main__":

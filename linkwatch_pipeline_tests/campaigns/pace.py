@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from linkwatch_pipeline_tests.campaigns.fates import Look, Script, host_of, target_of
+from linkwatch_pipeline_tests.campaigns.fates import Look, Script
 from linkwatch_pipeline_tests.world import Hit, RequestLog
-
-CONCURRENCY = 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Pace:
     def __str__(self) -> str:
         return (
             f"{self.visits} visits ({self.hops} hops) in {self.took:.2f} s; bound {self.bound:.2f} s "
-            f"(all work / {CONCURRENCY}: {self.shared:.2f} s, {self.host}: {self.busiest:.2f} s); {self.ratio:.3f}"
+            f"(all work over the slots: {self.shared:.2f} s, {self.host}: {self.busiest:.2f} s); {self.ratio:.3f}"
         )
 
 
@@ -47,7 +45,6 @@ class WeekLog:
 
     def __init__(self, script: Script, log: RequestLog, week: int) -> None:
         self._script = script
-        self._urls = {(host_of(url), target_of(url)): url for url in script.fates}
         self.hits = sorted((hit for hit in log.hits if hit.week == week), key=lambda hit: hit.started)
         self._week = week
         self._looks = {(hit.host, hit.started): look for hit, look in self._answers()}
@@ -66,42 +63,51 @@ class WeekLog:
 
     def asked(self) -> Counter[str]:
         """How often each page of the handbook was asked for."""
-        return Counter(self._urls[hit.host, hit.target or ""] for hit in self.hits if self._is_first(hit))
+        return Counter(_url_of(hit) for hit in self.hits if self._is_first(hit))
 
-    def pace(self, cooldown: float, *, since: float, until: float) -> Pace:
+    def pace(self, cooldown: float, concurrency: int, *, since: float, until: float) -> Pace:
         """The pace of the visits that began between two moments."""
         hits = [hit for hit in self.hits if since <= hit.started <= until]
-        jobs = self._jobs(hits)
-        ends: dict[str, float] = defaultdict(float)  # of each host's jobs, if each began as early as it may
-        free: dict[str, float] = defaultdict(float)  # when each host may be visited, by the visits to it alone
-        for job in jobs:
-            chain = job[0].host
-            ends[chain] = self._after_job(job, ends[chain], cooldown)
-            for hit in job:
-                free[hit.host] += hit.ended - hit.started + self._rest_after(hit, cooldown)
-        busiest = {host: max(ends[host], free[host]) for host in free}
+        busiest = self._needs(hits, cooldown)
         host = max(busiest, key=lambda name: busiest[name])
-        service = sum(hit.ended - hit.started for hit in hits)
         return Pace(
             visits=len(hits),
             hops=len(hits) - sum(map(self._is_first, hits)),
             took=max(hit.ended for hit in hits) - min(hit.started for hit in hits),
-            shared=service / CONCURRENCY,
-            busiest=busiest[host] - cooldown,
+            shared=sum(hit.ended - hit.started for hit in hits) / concurrency,
+            busiest=busiest[host],
             host=host,
         )
+
+    def _needs(self, hits: Sequence[Hit], cooldown: float) -> dict[str, float]:
+        """The seconds that each host needs: for its own jobs one after the other, or for all visits to it."""
+        needs: dict[str, float] = {}
+        next_job: dict[str, float] = defaultdict(float)
+        next_visit: dict[str, float] = defaultdict(float)
+        for job in self._jobs(hits):
+            own = job[0].host
+            now = rested = next_job[own]
+            for hit in job:
+                takes, rest = hit.ended - hit.started, self._rest_after(hit, cooldown)
+                now = (max(now, rested) if hit.host == own else now) + takes
+                rested = now + rest if hit.host == own else rested
+                needs[hit.host] = max(needs.get(hit.host, 0.0), next_visit[hit.host] + takes)
+                next_visit[hit.host] += takes + rest
+            needs[own] = max(needs[own], now)
+            next_job[own] = max(now, rested)
+        return needs
 
     def _answers(self) -> Iterator[tuple[Hit, Look]]:
         asked: Counter[str] = Counter()
         for hit in filter(self._is_first, self.hits):
-            url = self._urls[hit.host, hit.target or ""]
+            url = _url_of(hit)
             looks = self._script.looks(url, self._week)
             yield hit, looks[min(asked[url], len(looks) - 1)]
             asked[url] += 1
 
     def _is_first(self, hit: Hit) -> bool:
         """Whether it was for a page of the handbook, and no hop."""
-        return (hit.host, hit.target) in self._urls
+        return _url_of(hit) in self._script.fates
 
     def _rest_after(self, hit: Hit, cooldown: float) -> float:
         look = self._looks.get((hit.host, hit.started))
@@ -118,15 +124,9 @@ class WeekLog:
                 continue
             jobs.append([hit])
             if self._is_first(hit):
-                latest[self._urls[hit.host, hit.target or ""]] = jobs[-1]
+                latest[_url_of(hit)] = jobs[-1]
         return jobs
 
-    def _after_job(self, job: Sequence[Hit], start: float, cooldown: float) -> float:
-        """When the first host's next job may begin, if this one began at `start`."""
-        now, own_rest = start, start
-        for hit in job:
-            now = max(now, own_rest) if hit.host == job[0].host else now
-            now += hit.ended - hit.started
-            if hit.host == job[0].host:
-                own_rest = now + self._rest_after(hit, cooldown)
-        return max(now, own_rest)
+
+def _url_of(hit: Hit) -> str:
+    return f"{hit.scheme}://{hit.host}{hit.target}"

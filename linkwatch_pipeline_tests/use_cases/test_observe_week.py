@@ -230,6 +230,26 @@ def test_a_sign_in_page_shared_by_many_links_is_visited_in_turn_and_nobody_is_gi
     assert engine.clock.now() - MONDAY < timedelta(seconds=60 * 1.2 * 1.25)
 
 
+def test_hundreds_of_links_behind_one_sign_in_page_hold_nobody_else_up(build: Build) -> None:
+    """They come back for their turn instead of waiting in the slots, and are asked for at most once more."""
+
+    def script(url: str, asked: int) -> Answer:
+        return Answer(status=302, location="http://login.example/") if "private" in url else Answer()
+
+    engine = build(script)
+    private = [f"http://private-{n:03d}.example/" for n in range(200)]
+    engine.register([*private, *urls(100, 10)])
+    run = engine.observe()
+    assert run.totals is not None
+    assert run.totals.by_end == {"reachable": 1200}
+    assert max(Counter(r.url for r in engine.internet.log if "private" in r.url).values()) <= 2
+    assert len(engine.internet.visits("login.example")) == 200
+    # 100 hosts with 10 links of 0.2 s and their rests need 11 s alone, the sign-in host 200 x 1.2 s.
+    others = [r.ended_at for r in engine.internet.log if "host-" in r.url]
+    assert max(others) - MONDAY < timedelta(seconds=30)
+    assert engine.clock.now() - MONDAY < timedelta(seconds=200 * 1.2 * 1.15)
+
+
 def test_a_url_that_our_policy_refuses_holds_nobody_up(build: Build) -> None:
     engine = build(lambda url, asked: Answer(refused=Reason.BLOCKED_PORT if url.endswith("0") else None))
     engine.register(urls(1, 3))
