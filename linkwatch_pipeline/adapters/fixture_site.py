@@ -190,8 +190,8 @@ def _handler_for(site: FixtureSite) -> type[BaseHTTPRequestHandler]:
 def _why_not(host: str, port: int, exc: OSError | OverflowError) -> str:
     if isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE:
         return (
-            f"{host}:{port} is taken by another program: stop it (perhaps a fixture that still runs), "
-            "or choose another port with --port"
+            f"{host}:{port} is taken by another program: stop it (perhaps a demo or a fixture that still runs), "
+            "or give 'linkwatch fixture' another port with --port"
         )
     return f"the fixture cannot listen on {host}:{port} ({exc}): choose a loopback address and a free port"
 

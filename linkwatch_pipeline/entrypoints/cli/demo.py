@@ -124,8 +124,11 @@ def _show_what_to_open(app: App) -> None:
     say(f"database   {app.home.database}")
     say(f"warehouse  {app.home.warehouse}")
     say("")
-    say(f"linkwatch --home {DEMO_HOME} inspect {LINK_ID}    what is recorded")
-    say("make dev                                       the same in the Dagster UI")
+    inspect = f"linkwatch --home {DEMO_HOME} inspect {LINK_ID}"
+    commands = {inspect: "what is recorded", "make dev": "the same in the Dagster UI"}
+    width = max(map(len, commands))
+    for command, shows in commands.items():
+        say(f"{command:<{width}}   {shows}")
 
 
 def _summary(app: App) -> dict[str, object]:
