@@ -17,6 +17,7 @@ from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
 from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
 from linkwatch_pipeline_tests.bench.orders import orders
+from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
 
@@ -26,6 +27,8 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "cpu": lambda folder: [cpu_per_check(folder)],
     "loopback": on_loopback,
     "orders": orders,
+    "polite-peers": polite_peers,
+    "fast-peers": fast_peers,
     "simulated": simulated,
 }
 
