@@ -187,6 +187,13 @@ def test_hostile_files_end_in_time_and_harm_nothing(tmp_path: Path) -> None:
     assert [link.text for link in files["z-good.md"].links] == ["https://a.example.com/x"]
 
 
+def test_a_file_that_eats_all_memory_leaves_none_of_the_others_without(tmp_path: Path) -> None:
+    put(tmp_path, {"a-eats.rst": "".join(f"{' ' * depth}a\n\n" for depth in range(2000)), "b.rst": LINK, "c.md": LINK})
+    eats, *others = read(tmp_path)
+    assert eats.problem == "needs too much memory to be read"
+    assert [(file.problem, len(file.links)) for file in others] == [(None, 1), (None, 1)]
+
+
 def test_the_handbook_cannot_bring_its_own_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scan is often run inside the handbook; what lies there must not be imported."""
     put(tmp_path, {"a.md": LINK, "csv.py": "raise SystemExit", "markdown_it/__init__.py": "raise SystemExit"})
