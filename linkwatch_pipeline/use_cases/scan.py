@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urljoin
 
-from linkwatch_pipeline.domain.errors import InvalidInput, StaleWrite
+from linkwatch_pipeline.domain.errors import InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.handbook import (
     Aside,
     FileProblem,
@@ -116,6 +117,7 @@ def register_scan(
         team has another address); nothing is written then.
     """
     for _ in range(_ATTEMPTS):
+        _refuse_unknown_teams(store, owners, notify)
         new_owners = [owner_to_write(store, team, notify) for team in owners.teams]
         if prune and not result.files:
             raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
@@ -126,6 +128,14 @@ def register_scan(
             continue
         return decided.summary()
     raise StaleWrite("the links of this scan change all the time; nothing was written, scan again later.")
+
+
+def _refuse_unknown_teams(store: Store, owners: OwnerMap, notify: str | None) -> None:
+    """All of a map's teams at once: a large handbook has dozens, and `notify` is for one."""
+    unknown = [team for team in sorted(set(owners.teams)) if store.get_owner(team) is None]
+    if len(owners.teams) > 1 and unknown and notify is None:
+        commands = ", ".join(f"'linkwatch owner {shlex.quote(team)} ADDRESS'" for team in unknown)
+        raise NotFound(f"there is no owner {', '.join(map(repr, unknown))}; nothing was written. Run {commands}.")
 
 
 @dataclass(slots=True)
@@ -234,13 +244,26 @@ class _Scan:
         teams = list(dict.fromkeys(self._owners[place.file] for place in found.places))
         if stored is None:
             return ScanChange.REGISTERED, self._new(found.url, places, teams)
-        if stored.retired_at is not None and stored.places:
-            return ScanChange.LEFT_RETIRED, None
-        after = self._used_by(stored, teams, places)
         if stored.retired_at is not None:
-            revived = replace(after, retired_at=None, active_since=self._now, config_version=stored.config_version + 1)
-            return ScanChange.REVIVED, revived
+            return self._found_again(stored, places, teams)
+        after = self._used_by(stored, teams, places)
         return (ScanChange.UPDATED, after) if after != stored else (ScanChange.UNCHANGED, None)
+
+    def _found_again(
+        self, stored: Link, places: tuple[Place, ...], teams: Sequence[str]
+    ) -> tuple[ScanChange, Link | None]:
+        if stored.places or _registered_by_people(stored):
+            return ScanChange.LEFT_RETIRED, None
+        revived = replace(
+            stored,
+            owner=teams[0],
+            also_used_by=tuple(sorted(teams[1:])),
+            places=places,
+            retired_at=None,
+            active_since=self._now,
+            config_version=stored.config_version + 1,
+        )
+        return ScanChange.REVIVED, revived
 
     def vanished(self, stored: Link) -> tuple[ScanChange, Link | None]:
         """What becomes of a watched link that none of the files read holds any more."""

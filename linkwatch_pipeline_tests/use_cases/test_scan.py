@@ -192,6 +192,26 @@ def test_a_link_that_was_retired_by_hand_stays_retired(store: Store) -> None:
     assert link_of(store, A).retired_at == after(days=1)
 
 
+def test_a_link_that_people_registered_and_retired_stays_retired_too(store: Store) -> None:
+    register_link(store, link_id="guide", url=A, owner="docs", now=MONDAY)
+    retire_link(store, link_id="guide", now=after(days=1))
+    assert register(store, Book(a=[A]), weeks=1).count(ScanChange.LEFT_RETIRED) == 1
+
+
+def test_a_link_that_another_team_brings_back_is_that_teams(store: Store) -> None:
+    register(store, Book(a=[A, B]))
+    register(store, Book(a=[B]), weeks=1, prune=True)
+    assert register(store, Book(x=[A]), owners=everything_of("ops"), weeks=2).count(ScanChange.REVIVED) == 1
+    assert (link_of(store, A).owner, link_of(store, A).also_used_by, places_of(store, A)) == ("ops", (), ["x.md:1"])
+
+
+def test_all_teams_of_a_map_without_an_address_are_named_together(store: Store) -> None:
+    owners = parse_owner_map("* docs\n/b.md web\n/c.md sre\n")
+    with pytest.raises(NotFound, match=r"no owner 'sre', 'web'; .* 'linkwatch owner web ADDRESS'"):
+        register(store, Book(a=[A]), owners=owners)
+    assert list(store.links()) == []
+
+
 def test_links_of_a_file_that_could_not_be_read_have_not_vanished(store: Store) -> None:
     register(store, Book(a=[A], b=[B]))
     result = replace(scanned(Book(a=[A])), problems=(FileProblem(file="b.md", problem="too large"),))
