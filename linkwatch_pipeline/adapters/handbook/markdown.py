@@ -40,7 +40,11 @@ _FOOTNOTE = re.compile(r"^([ ]{0,3})\[\^[^\]\s]+\]:[ \t]*", re.MULTILINE)
 _ADMONITION = re.compile(r"^([ ]*)(?:(?:!!!|\?\?\?\+?)[ ]+(?=[\w\"])|===[+!]?[ ]+(?=\"))", re.MULTILINE)
 _DEFINITION = re.compile(r"(?:(?<=\S\n)|(?<=\S\n\n))([ ]{0,3}):[ ]{1,3}(?=\S)")  # of a term on the line before
 # To kramdown and MkDocs, what is in such an element is Markdown.
-_MARKDOWN_INSIDE = re.compile(r"<[a-z][a-z0-9]*(?=\s)[^>]*\smarkdown(?:=[\"']?(?:1|block|span)\b|[\s>])", re.IGNORECASE)
+_MARKDOWN_INSIDE = re.compile(
+    r"<[a-z][a-z0-9]*+(?:\s++(?!markdown[\s=>])[^\s\"'>=]++(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++))?+)*+"
+    r"\s++markdown(?:=[\"']?(?:1|block|span)\b|[\s>])",
+    re.IGNORECASE,
+)
 _DIRECTIVE_OF_TEXT = re.compile(
     r"\{(?:note|warning|tip|hint|important|attention|caution|danger|error|admonition|seealso|todo|dropdown|details|"
     r"card|grid|grid-item|grid-item-card|tab-set|tab-item|sidebar|margin|aside|topic|epigraph|pull-quote|"
