@@ -96,7 +96,10 @@ _FILE_SCHEMA = dg.TableSchema(
     required_resource_keys={"app"},
 )
 def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """The week's observations as a Parquet file, one row per observation, and what they cover."""
+    """The week's observations as a Parquet file, one row per observation, and what they cover.
+
+    The tab Partitions shows the numbers, pictures and tables of each week; on Overview they stand below the columns.
+    """
     app: App = context.resources.app
     week = context.partition_time_window.start
     report = report_week(app.store, app.warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)

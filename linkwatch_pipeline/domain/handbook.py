@@ -178,6 +178,12 @@ def scanned_link_ids(url: str) -> Iterator[str]:
     yield from (f"{link_id[:70]}-{number}" for number in range(2, 10_000))
 
 
+def has_scanned_id(link_id: str, url: str) -> bool:
+    """Whether an id is one that a scan gives to this URL, and so not one that a person chose."""
+    scanned = scanned_link_id(url)
+    return link_id == scanned or re.fullmatch(rf"{re.escape(scanned[:70])}-[0-9]{{1,4}}", link_id) is not None
+
+
 def _as_a_browser_reads_it(text: str) -> str:
     """Source: WHATWG URL, "basic URL parser", steps 1-3; a space inside is sent as %20."""
     text = text.strip("".join(map(chr, range(0x21))))

@@ -49,10 +49,14 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a link stands in the handbook; `line` counts from 1."""
+    """Where a link stands in the handbook; `line` counts from 1.
+
+    `scanned_for` is the team whose file a scan found it in, None if nobody scanned: an import says so.
+    """
 
     file: str
     line: int
+    scanned_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

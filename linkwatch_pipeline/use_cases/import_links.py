@@ -253,10 +253,15 @@ def _rival(watched: Mapping[str, Sequence[Link]], wanted: Link) -> Link | None:
 
 
 def _with_places(registered: Registered, wanted: Link) -> Registered:
-    if not wanted.places or wanted.places == registered.link.places:
+    """The link with its imported places anew; those that a scan found are the scan's."""
+    scanned = [place for place in registered.link.places if place.scanned_for is not None]
+    known = {(place.file, place.line) for place in scanned}
+    new = [place for place in wanted.places if (place.file, place.line) not in known]
+    places = tuple(sorted([*scanned, *new], key=lambda place: (place.file, place.line)))
+    if not wanted.places or places == registered.link.places:
         return registered
     change = Change.UPDATED if registered.change is Change.UNCHANGED else registered.change
-    return Registered(link=replace(registered.link, places=wanted.places), change=change)
+    return Registered(link=replace(registered.link, places=places), change=change)
 
 
 def _conflicting_field(stored: Link | None, wanted: Link) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urljoin
 
-from linkwatch_pipeline.domain.errors import InvalidInput, StaleWrite
+from linkwatch_pipeline.domain.errors import InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.handbook import (
     Aside,
     FileProblem,
@@ -20,6 +21,7 @@ from linkwatch_pipeline.domain.handbook import (
     ReadFile,
     ScanResult,
     Skipped,
+    has_scanned_id,
     is_literal,
     read_reference,
     refuse_private_name,
@@ -110,11 +112,12 @@ def register_scan(
     Args:
         owners: whose files are whose. All its teams must have an address, or be the one that `notify` is for.
         notify: the address of the map's only team, if that is new.
-        prune: whether links of these teams that a scan once found, and this one did not, are retired.
+        prune: whether links that a scan registered for these teams, and this one did not find, are retired.
     Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), ConflictingContent (the
         team has another address); nothing is written then.
     """
     for _ in range(_ATTEMPTS):
+        _refuse_unknown_teams(store, owners, notify)
         new_owners = [owner_to_write(store, team, notify) for team in owners.teams]
         if prune and not result.files:
             raise InvalidInput("prune", "no file was read, so every link would be retired", "Look at PATH.")
@@ -125,6 +128,14 @@ def register_scan(
             continue
         return decided.summary()
     raise StaleWrite("the links of this scan change all the time; nothing was written, scan again later.")
+
+
+def _refuse_unknown_teams(store: Store, owners: OwnerMap, notify: str | None) -> None:
+    """All of a map's teams at once: a large handbook has dozens, and `notify` is for one."""
+    unknown = [team for team in sorted(set(owners.teams)) if store.get_owner(team) is None]
+    if len(owners.teams) > 1 and unknown and notify is None:
+        commands = ", ".join(f"'linkwatch owner {shlex.quote(team)} ADDRESS'" for team in unknown)
+        raise NotFound(f"there is no owner {', '.join(map(repr, unknown))}; nothing was written. Run {commands}.")
 
 
 @dataclass(slots=True)
@@ -229,57 +240,82 @@ class _Scan:
         self._prune = prune
 
     def found(self, found: FoundUrl, stored: Link | None) -> tuple[ScanChange, Link | None]:
+        places = tuple(replace(place, scanned_for=self._owners[place.file]) for place in found.places)
         teams = list(dict.fromkeys(self._owners[place.file] for place in found.places))
         if stored is None:
-            return ScanChange.REGISTERED, self._new(found, teams)
-        if stored.retired_at is not None and stored.places:
-            return ScanChange.LEFT_RETIRED, None
-        after = self._used_by(stored, teams, found.places)
+            return ScanChange.REGISTERED, self._new(found.url, places, teams)
         if stored.retired_at is not None:
-            revived = replace(after, retired_at=None, active_since=self._now, config_version=stored.config_version + 1)
-            return ScanChange.REVIVED, revived
+            return self._found_again(stored, places, teams)
+        after = self._used_by(stored, teams, places)
         return (ScanChange.UPDATED, after) if after != stored else (ScanChange.UNCHANGED, None)
+
+    def _found_again(
+        self, stored: Link, places: tuple[Place, ...], teams: Sequence[str]
+    ) -> tuple[ScanChange, Link | None]:
+        if stored.places or _registered_by_people(stored):
+            return ScanChange.LEFT_RETIRED, None
+        revived = replace(
+            stored,
+            owner=teams[0],
+            also_used_by=tuple(sorted(teams[1:])),
+            places=places,
+            retired_at=None,
+            active_since=self._now,
+            config_version=stored.config_version + 1,
+        )
+        return ScanChange.REVIVED, revived
 
     def vanished(self, stored: Link) -> tuple[ScanChange, Link | None]:
         """What becomes of a watched link that none of the files read holds any more."""
-        if any(self._is_unread(p.file) for p in stored.places):
+        if any(self._is_unread(place.file) for place in stored.places):
             return ScanChange.UNCHANGED, None
-        users = _users(stored)
-        staying = [team for team in users if team not in self._teams]
-        if len(staying) == len(users):
-            return ScanChange.UNCHANGED, None
-        if staying:
-            return ScanChange.UPDATED, self._used_by(stored, [], ())
-        # Without places: so a scan that finds it again knows that it was a scan that retired it.
-        retired = replace(stored, retired_at=self._now, config_version=stored.config_version + 1, places=())
-        return ScanChange.RETIRED, retired
+        staying = self._staying(stored, [])
+        if not staying:
+            # Without places: so a scan that finds it again knows that it was a scan that retired it.
+            retired = replace(stored, retired_at=self._now, config_version=stored.config_version + 1, places=())
+            return ScanChange.RETIRED, retired
+        places = tuple(place for place in stored.places if place.scanned_for not in self._teams)
+        after = replace(stored, owner=staying[0], also_used_by=tuple(sorted(staying[1:])), places=places)
+        return (ScanChange.UPDATED, after) if after != stored else (ScanChange.UNCHANGED, None)
 
-    def _new(self, found: FoundUrl, teams: Sequence[str]) -> Link:
+    def _new(self, url: str, places: tuple[Place, ...], teams: Sequence[str]) -> Link:
         return Link(
-            id=scanned_link_id(found.url),
-            url=found.url,
-            host=host_key(found.url),
+            id=scanned_link_id(url),
+            url=url,
+            host=host_key(url),
             owner=teams[0],
             active_since=self._now,
-            places=found.places,
+            places=places,
             also_used_by=tuple(sorted(teams[1:])),
             allocations={},
         )
 
     def _used_by(self, stored: Link, teams: Sequence[str], places: tuple[Place, ...]) -> Link:
         """The link with these teams of the scan as users, beside those that the scan knows nothing about."""
-        gone = self._teams - set(teams) if self._prune and stored.places else frozenset()
-        staying = [team for team in _users(stored) if team not in gone]
-        users = list(dict.fromkeys([*staying, *teams]))
-        elsewhere = any(team not in self._teams for team in users)
-        kept = [place for place in stored.places if elsewhere and place.file not in self._files]
-        kept += [place for place in stored.places if self._is_unread(place.file)]
+        users = list(dict.fromkeys([*(self._staying(stored, teams) if self._prune else _users(stored)), *teams]))
+        kept = [place for place in stored.places if self._is_unread(place.file) or self._is_foreign(place)]
+        taken = {(place.file, place.line) for place in kept}
+        new = [place for place in places if (place.file, place.line) not in taken]
         return replace(
             stored,
             owner=users[0] if users else None,
             also_used_by=tuple(sorted(users[1:])),
-            places=tuple(sorted({*places, *kept}, key=lambda place: (place.file, place.line))),
+            places=tuple(sorted([*kept, *new], key=lambda place: (place.file, place.line))),
         )
+
+    def _staying(self, stored: Link, teams: Sequence[str]) -> list[str]:
+        """Who uses a link still if only these teams of the scan do. What people registered keeps its owner."""
+        if all(place.scanned_for is None for place in stored.places):
+            return _users(stored)
+        gone = self._teams - set(teams)
+        kept = (stored.owner,) if _registered_by_people(stored) else ()
+        return [team for team in _users(stored) if team in kept or team not in gone]
+
+    def _is_foreign(self, place: Place) -> bool:
+        """Whether a place is none of this scan's: another team's, or one that was imported, in a file not read here."""
+        if place.scanned_for is None:
+            return place.file not in self._files
+        return place.scanned_for not in self._teams
 
     def _is_unread(self, file: str) -> bool:
         return any(file == unread or file.startswith(f"{unread}/") or unread == "." for unread in self._unread)
@@ -287,6 +323,10 @@ class _Scan:
 
 def _users(link: Link) -> list[str]:
     return [team for team in (link.owner, *link.also_used_by) if team is not None]
+
+
+def _registered_by_people(link: Link) -> bool:
+    return any(place.scanned_for is None for place in link.places) or not has_scanned_id(link.id, link.url)
 
 
 def _watched_by_url(store: Store) -> dict[str, Link]:

@@ -72,7 +72,7 @@ def submit_urls(
         check_team(owner)
     table = SCHEMA.read(table)
     if table.problems:
-        told = "; ".join(f"{problem.field}: {problem.problem}" for problem in table.problems)
+        told = "; ".join(f"{problem.field}: {problem.problem.rstrip('.')}" for problem in table.problems)
         raise InvalidInput(f"line {table.header_line}", told, "A submission has a url and an owner, and nothing else.")
     for _ in range(ATTEMPTS):
         decided = _Decisions(store, owner, now, judge_url, table.rows)

@@ -136,6 +136,7 @@ def test_restructured_text_is_read_with_the_directives_of_sphinx() -> None:
         (21, "https://a.example.com/6"),
         (33, "https://a.example.com/7.png"),
         (34, "https://a.example.com/8"),
+        (42, "https://a.example.com/raw"),
         (45, "https://a.example.com/9"),
         (48, "mailto:me@example.org"),
         (50, "https://a.example.com/10.png"),
@@ -144,6 +145,54 @@ def test_restructured_text_is_read_with_the_directives_of_sphinx() -> None:
 
 def test_restructured_text_includes_no_other_file(tmp_path: object) -> None:
     assert rst_links(f".. include:: {__file__}\n\n.. csv-table::\n   :file: {__file__}\n") == []
+    assert rst_links(f".. raw:: html\n   :file: {__file__}\n") == []
+
+
+RST_OF_SPHINX = """
+https://a.example.com/1
+-----------------------
+
+.. seealso:: `See <https://a.example.com/2>`_
+
+.. versionadded:: 1.0
+   With https://a.example.com/3
+
+.. youtube:: https://a.example.com/4
+
+.. grid-item-card:: Card
+   :link: https://a.example.com/5
+
+   Inside https://a.example.com/6
+
+.. toctree::
+   :maxdepth: 2
+
+   page
+   Elsewhere <https://a.example.com/7>
+"""
+
+
+def test_titles_arguments_and_options_of_directives_hold_links() -> None:
+    lines = {1: 2, 2: 5, 3: 8, 4: 10, 5: 13, 6: 15, 7: 21}
+    assert pairs(rst_links(RST_OF_SPHINX)) == [(line, f"https://a.example.com/{n}") for n, line in lines.items()]
+
+
+@pytest.mark.parametrize("filled_in", ["release", "the version", "x's", "#"])
+def test_a_substitution_that_sphinx_fills_in_is_no_obstacle(filled_in: str) -> None:
+    text = f"|name| is at https://a.example.com/1\n\n.. |name| replace:: version |{filled_in}|\n"
+    assert pairs(rst_links(text)) == [(1, "https://a.example.com/1")]
+
+
+def test_html_of_components_and_preloaded_images() -> None:
+    text = """<Card href={"https://a.example.com/1"} />
+<a href={'https://a.example.com/2'}>x</a>
+<link rel="preload" imagesrcset="https://a.example.com/3.png 1x">
+"""
+    assert pairs(html_file_links(text)) == [
+        (1, "https://a.example.com/1"),
+        (2, "https://a.example.com/2"),
+        (3, "https://a.example.com/3.png"),
+    ]
 
 
 def test_plain_text_holds_bare_urls() -> None:
@@ -156,19 +205,19 @@ def test_plain_text_holds_bare_urls() -> None:
     ]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_csv_is_read_cell_by_cell(delimiter: str) -> None:
     rows = [
         ["name", "url", "note"],
         ["a", "https://a.example.com/1", "see https://a.example.com/2."],
-        ["b", '"https://a.example.com/3,x;y"', '"two\nlines https://a.example.com/4"'],
+        ["b", '"https://a.example.com/3,x;|y"', '"two\nlines https://a.example.com/4"'],
         ["c", "https://a.example.com/5.", ""],
     ]
     text = "\n".join(delimiter.join(row) for row in rows)
     assert pairs(csv_links(text)) == [
         (2, "https://a.example.com/1"),
         (2, "https://a.example.com/2"),
-        (3, "https://a.example.com/3,x;y"),
+        (3, "https://a.example.com/3,x;|y"),
         (4, "https://a.example.com/4"),
         (5, "https://a.example.com/5."),
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwatch_pipeline.adapters.handbook.extract import extract_links
+from linkwatch_pipeline.adapters.handbook.extract import extract_links, kind_of
 from linkwatch_pipeline.adapters.handbook.markdown import markdown_links
 
 CORPUS = Path(__file__).parent.parent / "data" / "handbook" / "awkward_markdown.txt"
@@ -60,3 +60,52 @@ def test_what_is_nested_too_deeply_is_said() -> None:
     assert read.too_deep
     assert [link.text for link in read.links] == ["https://a.example.com/after"]
     assert not markdown_links("> " * 40 + "https://a.example.com/deep").too_deep
+
+
+MDX = """import Card from 'https://a.example.com/no'
+export const address = 'https://a.example.com/no'
+
+# [x](https://a.example.com/1)
+
+{/* [x](https://a.example.com/no)
+
+- https://a.example.com/no */}
+
+```js
+import x
+
+https://a.example.com/no
+```
+
+<Card href={"https://a.example.com/2"} />
+"""
+
+
+def test_modules_and_comments_of_mdx_are_no_links(tmp_path: Path) -> None:
+    file = tmp_path / "a.mdx"
+    file.write_text(MDX)
+    extracted = extract_links(file, str(kind_of(file)))
+    assert [(link.line, link.text) for link in extracted.links] == [
+        (4, "https://a.example.com/1"),
+        (16, "https://a.example.com/2"),
+    ]
+    assert found("import duties: https://a.example.com/1") == [(1, "https://a.example.com/1")]
+
+
+@pytest.mark.parametrize(
+    "front_matter",
+    [
+        '{\n"a": {"b": "https://a.example.com/no"}\n}\n',
+        '---json\n{"a": "https://a.example.com/no"}\n---\n',
+        ';;;\n"a": "https://a.example.com/no"\n;;;\n',
+        "---toml\na = 'https://a.example.com/no'\n---\n",
+    ],
+)
+def test_front_matter_of_other_generators_is_no_link(front_matter: str) -> None:
+    lines = front_matter.count("\n")
+    assert found(f"{front_matter}https://a.example.com/1") == [(lines + 1, "https://a.example.com/1")]
+
+
+@pytest.mark.parametrize("text", ['{"a"} https://a.example.com/1', "{" * 100_000 + "\nhttps://a.example.com/1"])
+def test_what_only_begins_like_json_is_text(text: str) -> None:
+    assert [link for _, link in found(text)] == ["https://a.example.com/1"]

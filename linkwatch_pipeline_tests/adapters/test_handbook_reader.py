@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwatch_pipeline.adapters.handbook.extract import MAX_FILE_BYTES
+from linkwatch_pipeline.adapters.handbook.extract import MAX_FILE_BYTES, extract_links
 from linkwatch_pipeline.adapters.handbook.reader import HandbookReader
 from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.handbook import ReadFile
@@ -185,6 +185,33 @@ def test_hostile_files_end_in_time_and_harm_nothing(tmp_path: Path) -> None:
     for whole in ("one-line.md", "tags.md", "tags.html", "parentheses.txt"):
         assert (files[whole].problem, len(files[whole].links)) == (None, 1), whole
     assert [link.text for link in files["z-good.md"].links] == ["https://a.example.com/x"]
+
+
+def test_a_file_that_eats_all_memory_leaves_none_of_the_others_without(tmp_path: Path) -> None:
+    put(tmp_path, {"a-eats.rst": "".join(f"{' ' * depth}a\n\n" for depth in range(2000)), "b.rst": LINK, "c.md": LINK})
+    eats, *others = read(tmp_path, seconds=60)
+    assert eats.problem == "needs too much memory to be read"
+    assert [(file.problem, len(file.links)) for file in others] == [(None, 1), (None, 1)]
+
+
+def test_a_folder_too_deep_for_the_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, {"a.md": LINK})
+    monkeypatch.chdir(tmp_path)
+    for _ in range(22):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    *_, good = sorted(files := read(tmp_path), key=lambda file: file.problem is None)
+    assert (good.file, len(files)) == ("a.md", 2)
+    assert [file.problem for file in files if file.file != "a.md"] == ["cannot be read: its path is too long"]
+
+
+def test_the_fault_of_a_parser_is_said_of_its_file_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*_: object, **__: object) -> None:
+        raise KeyError("a fault of docutils")
+
+    put(tmp_path, {"a.rst": LINK})
+    monkeypatch.setattr("linkwatch_pipeline.adapters.handbook.rst.publish_doctree", faulty)
+    assert extract_links(tmp_path / "a.rst", "rst").problem == "the parser failed on it (KeyError)"
 
 
 def test_the_handbook_cannot_bring_its_own_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ FULL_LINK = a_link(
     confirm=2,
     config_version=7,
     retired_at=after(days=1),
-    places=(Place(file="docs/a b.md", line=3), Place(file="docs/ü.md", line=1)),
+    places=(Place(file="docs/a b.md", line=3), Place(file="docs/ü.md", line=1, scanned_for="docs")),
     also_used_by=("platform", "sre"),
     state=LinkState.BROKEN,
     state_since=after(microseconds=1),

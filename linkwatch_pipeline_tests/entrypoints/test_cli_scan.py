@@ -92,3 +92,9 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_path_that_is_not_there_is_refused(terminal: Terminal, tmp_path: Path) -> None:
     assert "PATH: there is no" in terminal.refused("scan", str(tmp_path / "no"), "--dry-run")
+
+
+def test_the_name_of_a_file_cannot_pass_for_a_line_of_ours(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "a\nb: fine\x1b.md").write_text("http://localhost/\n")
+    said = terminal.fine("scan", str(tmp_path), "--dry-run")
+    assert said.err.startswith("a\\nb: fine\\x1b.md:1: skipped http://localhost/")

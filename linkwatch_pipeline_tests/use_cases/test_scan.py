@@ -22,8 +22,10 @@ from linkwatch_pipeline.domain.handbook import (
 )
 from linkwatch_pipeline.domain.links import Link, Owner, Place
 from linkwatch_pipeline.domain.owner_map import OwnerMap, everything_of, parse_owner_map
+from linkwatch_pipeline.domain.tables import Table, TableRow
 from linkwatch_pipeline.ports import Store
-from linkwatch_pipeline.use_cases.register import register_link, retire_link, update_link
+from linkwatch_pipeline.use_cases.import_links import import_links
+from linkwatch_pipeline.use_cases.register import Change, register_link, retire_link, update_link
 from linkwatch_pipeline.use_cases.scan import JudgeAddress, ScanChange, ScanSummary, register_scan, scan_paths
 from linkwatch_pipeline_tests.builders import MONDAY, after, an_observation
 
@@ -152,7 +154,7 @@ def test_a_url_that_is_watched_already_keeps_its_id_history_and_configuration(st
     store.record(an_observation(link, 404, marker_found=None), default_confirm=1, now=MONDAY)
     before = link_of(store, A)
     assert register(store, Book(a=[A]), weeks=1).ids == {ScanChange.UPDATED: ("guide",)}
-    assert link_of(store, A) == replace(before, places=(Place(file="a.md", line=1),))
+    assert link_of(store, A) == replace(before, places=(Place(file="a.md", line=1, scanned_for="docs"),))
 
 
 def test_moved_places_are_updated(store: Store) -> None:
@@ -188,6 +190,26 @@ def test_a_link_that_was_retired_by_hand_stays_retired(store: Store) -> None:
     retire_link(store, link_id=scanned_link_id(A), now=after(days=1))
     assert register(store, Book(a=[A]), weeks=1).count(ScanChange.LEFT_RETIRED) == 1
     assert link_of(store, A).retired_at == after(days=1)
+
+
+def test_a_link_that_people_registered_and_retired_stays_retired_too(store: Store) -> None:
+    register_link(store, link_id="guide", url=A, owner="docs", now=MONDAY)
+    retire_link(store, link_id="guide", now=after(days=1))
+    assert register(store, Book(a=[A]), weeks=1).count(ScanChange.LEFT_RETIRED) == 1
+
+
+def test_a_link_that_another_team_brings_back_is_that_teams(store: Store) -> None:
+    register(store, Book(a=[A, B]))
+    register(store, Book(a=[B]), weeks=1, prune=True)
+    assert register(store, Book(x=[A]), owners=everything_of("ops"), weeks=2).count(ScanChange.REVIVED) == 1
+    assert (link_of(store, A).owner, link_of(store, A).also_used_by, places_of(store, A)) == ("ops", (), ["x.md:1"])
+
+
+def test_all_teams_of_a_map_without_an_address_are_named_together(store: Store) -> None:
+    owners = parse_owner_map("* docs\n/b.md web\n/c.md sre\n")
+    with pytest.raises(NotFound, match=r"no owner 'sre', 'web'; .* 'linkwatch owner web ADDRESS'"):
+        register(store, Book(a=[A]), owners=owners)
+    assert list(store.links()) == []
 
 
 def test_links_of_a_file_that_could_not_be_read_have_not_vanished(store: Store) -> None:
@@ -234,6 +256,46 @@ def test_a_second_team_is_noted_and_both_handbooks_keep_their_places(store: Stor
     register(store, Book(a=[B]), prune=True)
     left = link_of(store, A)
     assert (left.owner, left.also_used_by, left.retired_at) == ("ops", (), None)
+
+
+def test_a_place_in_a_file_that_another_team_deleted_goes_when_that_team_scans_again(store: Store) -> None:
+    ops = everything_of("ops")
+    register(store, Book(a=[A], b=[A, B]))
+    register(store, Book(x=[A], y=[A, C]), owners=ops)
+    assert places_of(store, A) == ["a.md:1", "b.md:1", "x.md:1", "y.md:1"]
+    register(store, Book(x=[A], z=[C]), owners=ops)
+    assert places_of(store, A) == ["a.md:1", "b.md:1", "x.md:1"]
+    register(store, Book(b=[B]), prune=True)
+    assert (places_of(store, A), link_of(store, A).owner) == (["x.md:1"], "ops")
+
+
+def test_two_handbooks_may_have_files_of_the_same_name(store: Store) -> None:
+    ops = everything_of("ops")
+    register(store, Book(index=[A]))
+    register(store, Book(index=[B, A]), owners=ops)
+    assert places_of(store, A) == ["index.md:1", "index.md:2"]
+    for _ in range(2):
+        assert register(store, Book(index=[A])).count(ScanChange.UNCHANGED) == 1
+        assert register(store, Book(index=[B, A]), owners=ops).count(ScanChange.UNCHANGED) == 2
+
+
+def test_an_imported_link_is_never_pruned(store: Store) -> None:
+    cells = (
+        {"link_id": "guide", "url": A, "owner": "docs", "file": "sheet.csv", "line": "4"},
+        {"link_id": scanned_link_id(B), "url": B, "owner": "docs", "file": "sheet.csv", "line": "5"},
+        {"link_id": "without-places", "url": C, "owner": "docs"},
+    )
+    table = Table(rows=tuple(TableRow(line=line, cells=row) for line, row in enumerate(cells)), columns=None)
+    import_links(store, table, now=MONDAY)
+    before = list(store.links())
+    other = "https://docs.example.com/other"
+    register(store, Book(a=[other]), prune=True)
+    assert [link for link in store.links() if link.url != other] == before
+    register(store, Book(a=[other, A, B, C]), weeks=1, prune=True)
+    assert places_of(store, A) == ["a.md:2", "sheet.csv:4"]
+    assert set(import_links(store, table, now=after(days=8)).ids) == {Change.UNCHANGED}
+    register(store, Book(a=[other]), weeks=2, prune=True)
+    assert [link for link in store.links() if link.url != other] == before
 
 
 def test_an_id_that_another_url_has_taken_is_not_used(store: Store) -> None:

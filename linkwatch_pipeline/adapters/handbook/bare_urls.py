@@ -18,6 +18,7 @@ _QUOTES = r"\"`\u201c-\u201e\u00ab\u00bb"
 _CJK_PUNCTUATION = r"\u3001-\u3003\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 _END = re.compile(rf"[\s<>\x00-\x1f{_QUOTES}{_CJK_PUNCTUATION}]")
 _ATTRIBUTE_LIST = re.compile(r"\{[:.#]")  # kramdown and Pandoc: https://example.com{:target="_blank"}
+_LINK_BEHIND = re.compile(r"\[(?:\^|[^\[\]]{0,200}\]\()")  # https://example.com[^1], https://example.com[x](...)
 _PLACEHOLDER = re.compile(r"<([A-Za-z][A-Za-z0-9_ .-]*)>")
 _ENTITY = re.compile(r"&[A-Za-z0-9]+;\Z")
 _DECODED_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -63,6 +64,7 @@ def bare_url_at(text: str, start: int, limit: int) -> BareUrl | None:
     end = _end_of_run(text, beginning.end(), limit)
     attributes = _ATTRIBUTE_LIST.search(text, beginning.end(), end)
     end = attributes.start() if attributes is not None else end
+    end = _link_behind(text, beginning.end(), end, limit)
     end = _trimmed(text, start, _unmatched_bracket(text, start, end))
     shown = _decoded(text[start:end])
     if not re.match(r"[^\W_]|[\[<{$\ufdd0]", text[beginning.end() : end]):
@@ -85,6 +87,14 @@ def _end_of_run(text: str, start: int, limit: int) -> int:
         if blank is None or _HTML_NAME.fullmatch(blank[1]) is not None:
             return stop.start()
         position = blank.end()
+
+
+def _link_behind(text: str, start: int, end: int, limit: int) -> int:
+    """Where a footnote's mark or a Markdown link begins that no space parts from the URL; `end` if none does."""
+    for bracket in re.finditer(r"\[", text[start:end]):
+        if _LINK_BEHIND.match(text, start + bracket.start(), limit) is not None:
+            return start + bracket.start()
+    return end
 
 
 def _unmatched_bracket(text: str, start: int, end: int) -> int:

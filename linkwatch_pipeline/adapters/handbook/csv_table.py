@@ -11,11 +11,11 @@ from linkwatch_pipeline.adapters.handbook.bare_urls import find_bare_urls
 from linkwatch_pipeline.domain.handbook import FoundLink
 
 _WHOLE_CELL = re.compile(r"(?i:https?://)\S+")
-_DELIMITERS = "\t;,"
+_DELIMITERS = "\t;,|"
 
 
 def csv_links(text: str) -> list[FoundLink]:
-    """Every URL of a table, in order; the delimiter is whichever of tab, `;` and `,` its first line has most of.
+    """Every URL of a table, in order; the delimiter is whichever of tab, `;`, `,` and `|` its first line has most of.
 
     Raises ValueError for a table that cannot be read.
     """

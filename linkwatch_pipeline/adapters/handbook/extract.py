@@ -18,7 +18,7 @@ _SUFFIXES = {
     ".markdown": "markdown",
     ".mdown": "markdown",
     ".mkd": "markdown",
-    ".mdx": "markdown",
+    ".mdx": "mdx",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -106,15 +106,23 @@ def _parse(text: str, kind: str) -> Extracted:
         return Extracted(problem="nested too deeply to be read")
     except ValueError as error:
         return Extracted(problem=str(error))
+    except MemoryError:
+        raise
+    except Exception as error:  # a fault of a parser's own must not take the other files with it
+        return Extracted(problem=f"the parser failed on it ({type(error).__name__})")
 
 
 # Each parser is imported when its kind turns up.
-def _markdown(text: str) -> Extracted:
+def _markdown(text: str, *, is_mdx: bool = False) -> Extracted:
     from linkwatch_pipeline.adapters.handbook.markdown import MAX_NESTING, markdown_links
 
-    found = markdown_links(text)
+    found = markdown_links(text, is_mdx=is_mdx)
     deep = f"nested more than {MAX_NESTING} deep; what lies deeper was not read"
     return Extracted(links=found.links, problem=deep if found.too_deep else None)
+
+
+def _mdx(text: str) -> Extracted:
+    return _markdown(text, is_mdx=True)
 
 
 def _html(text: str) -> Extracted:
@@ -153,6 +161,7 @@ def _whole(links: Sequence[FoundLink]) -> Extracted:
 
 _PARSERS: dict[str, Callable[[str], Extracted]] = {
     "markdown": _markdown,
+    "mdx": _mdx,
     "html": _html,
     "rst": _rst,
     "text": _text,

@@ -24,7 +24,8 @@ _UNQUOTED = re.compile(r"[^\s>]*+")
 _RAW_TEXT = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 _REFERENCE = re.compile(r"&(#[0-9]{1,7};?|#[xX][0-9A-Fa-f]{1,6};?|[A-Za-z][A-Za-z0-9]*;?)")
 _CANDIDATE = re.compile(r"[\s,]*+(\S++)")
-_REFRESH = re.compile(r"\s*[0-9.]*\s*[;,]\s*(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
+_REFRESH = re.compile(r"\s*+[0-9.]*+\s*+[;,]\s*+(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
+_JSX_TEXT = re.compile(r"""\{\s*+(["'`])([^"'`]*+)\1\s*+\}""")  # href={"https://example.com"}
 _NOT_PAGES = ("preconnect", "dns-prefetch")  # they name hosts to talk to
 # href and src mean a link on any element: components of documentation tools use them too.
 _ADDRESSES = {"object": "data", "video": "poster"}
@@ -97,19 +98,22 @@ def _references(tag: Tag) -> Iterator[Reference]:
     def of(attribute: str) -> Iterator[Reference]:
         if attribute in tag.attributes:
             value, offset = tag.attributes[attribute]
-            yield Reference(text=value, offset=offset)
+            jsx = _JSX_TEXT.fullmatch(value)
+            yield Reference(text=jsx[2] if jsx is not None else value, offset=offset)
 
     if tag.name == "link" and set(_value(tag, "rel").lower().split()) & set(_NOT_PAGES):
         return
-    found = [*of("href"), *of("xlink:href"), *of("src"), *_sources(tag), *_refresh(tag)]
+    found = [*of("href"), *of("xlink:href"), *of("src"), *_refresh(tag)]
+    for attribute in ("srcset", "imagesrcset"):
+        found.extend(_sources(tag, attribute))
     if tag.name in _ADDRESSES:
         found.extend(of(_ADDRESSES[tag.name]))
     yield from sorted(found, key=lambda reference: reference.offset)
 
 
-def _sources(tag: Tag) -> Iterator[Reference]:
+def _sources(tag: Tag, attribute: str) -> Iterator[Reference]:
     """The URLs of a `srcset`: each ends at a space or, at its end, a comma; a description follows up to a comma."""
-    value, offset = tag.attributes.get("srcset", ("", 0))
+    value, offset = tag.attributes.get(attribute, ("", 0))
     position = 0
     while (candidate := _CANDIDATE.match(value, position)) is not None:
         url = candidate[1].rstrip(",")

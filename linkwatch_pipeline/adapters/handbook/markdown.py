@@ -7,13 +7,14 @@ a definition that nothing uses is no link.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, html_block
 from markdown_it.rules_block.reference import reference as reference_rule
 from markdown_it.rules_inline import StateInline, autolink, html_inline, image, link
 from markdown_it.token import Token
@@ -27,11 +28,29 @@ from linkwatch_pipeline.domain.handbook import FoundLink
 MAX_NESTING = 100  # lists and quotes in each other; each costs the parser stack
 
 _YAML_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_TOML_FRONT_MATTER = re.compile(r"\+\+\+[ \t]*\n(.*?\n)??\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL)
+# TOML's, JSON's of Gatsby, and the kind named behind the line as Eleventy takes it: `---json`.
+_FENCED_FRONT_MATTER = re.compile(
+    r"(?:(\+\+\+|;;;)|(---)(?:json|js|javascript|toml|ya?ml))[ \t]*\n(?:.*?\n)??(?:\1|\2)[ \t]*(?:\n|\Z)",
+    re.DOTALL,
+)
+_JSON_FRONT_MATTER = re.compile(r"\{\s*\"")  # Hugo's
 _YAML_KEY = re.compile(r"[A-Za-z0-9_\"'][^:\n]*:(?=\s|$)")
-# Both hold what is indented below them, as a list item does; to CommonMark it would be a code block.
+# All hold what is indented below them, as a list item does; to CommonMark it would be a code block.
 _FOOTNOTE = re.compile(r"^([ ]{0,3})\[\^[^\]\s]+\]:[ \t]*", re.MULTILINE)
 _ADMONITION = re.compile(r"^([ ]*)(?:(?:!!!|\?\?\?\+?)[ ]+(?=[\w\"])|===[+!]?[ ]+(?=\"))", re.MULTILINE)
+_DEFINITION = re.compile(r"(?:(?<=\S\n)|(?<=\S\n\n))([ ]{0,3}):[ ]{1,3}(?=\S)")  # of a term on the line before
+# To kramdown and MkDocs, what is in such an element is Markdown.
+_MARKDOWN_INSIDE = re.compile(
+    r"<[a-z][a-z0-9]*+(?:\s++(?!markdown[\s=>])[^\s\"'>=]++(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++))?+)*+"
+    r"\s++markdown(?:=[\"']?(?:1|block|span)\b|[\s>])",
+    re.IGNORECASE,
+)
+_DIRECTIVE_OF_TEXT = re.compile(
+    r"\{(?:note|warning|tip|hint|important|attention|caution|danger|error|admonition|seealso|todo|dropdown|details|"
+    r"card|grid|grid-item|grid-item-card|tab-set|tab-item|sidebar|margin|aside|topic|epigraph|pull-quote|"
+    r"versionadded|versionchanged|deprecated)\}"
+)
+_MODULE_CODE = re.compile(r"(?:import|export)\s")  # a paragraph of JavaScript in MDX
 _LIST_ITEM = r"\1-   "
 _CODE_TAG = re.compile(r"<(/?)(?:code|pre|kbd|samp|script|style|textarea)(?=[\s/>])", re.IGNORECASE)
 _INTERESTING = re.compile(rf"[\[<{MARK}]|{BEGINNING}")
@@ -57,18 +76,21 @@ class MarkdownLinks:
     too_deep: bool
 
 
-def markdown_links(text: str) -> MarkdownLinks:
+def markdown_links(text: str, *, is_mdx: bool = False) -> MarkdownLinks:
     """Every link and image of a Markdown text with `\\n` line ends, in order."""
     marked = replace_templates(_without_front_matter(text))
-    body = _ADMONITION.sub(_LIST_ITEM, _FOOTNOTE.sub(_LIST_ITEM, marked.text))
-    return _Reader(body, marked).read()
+    body = marked.text
+    for holder in (_FOOTNOTE, _DEFINITION, _ADMONITION):
+        body = holder.sub(_LIST_ITEM, body)
+    return _Reader(body, marked, is_mdx=is_mdx).read()
 
 
 class _Reader:
     """Goes through the blocks of one text."""
 
-    def __init__(self, body: str, marked: Marked) -> None:
+    def __init__(self, body: str, marked: Marked, *, is_mdx: bool) -> None:
         self._body = body
+        self._is_mdx = is_mdx
         self._marked = marked
         self._lines = _original_lines(body)
         self._links: list[FoundLink] = []
@@ -81,10 +103,22 @@ class _Reader:
             self._too_deep = self._too_deep or token.level >= MAX_NESTING - 1
             if token.type == "html_block":
                 self._read_html(token)
-            elif token.type == "inline":
+            elif token.type == "fence" and _DIRECTIVE_OF_TEXT.match(token.info):
+                self._read_directive(token)
+            elif token.type == "inline" and not self._is_module_code(token):
                 self._read_inline(token, env)
         ordered = sorted(self._links, key=lambda link: link.line)
         return MarkdownLinks(links=tuple(ordered), too_deep=self._too_deep)
+
+    def _read_directive(self, token: Token) -> None:
+        """A fence of MyST whose content is text."""
+        first = self._lines[min((token.map or [0])[0] + 1, len(self._lines) - 1)]
+        inner = _Reader(token.content, self._marked, is_mdx=False).read()
+        self._too_deep = self._too_deep or inner.too_deep
+        self._links.extend(FoundLink(text=link.text, line=first + link.line - 1) for link in inner.links)
+
+    def _is_module_code(self, token: Token) -> bool:
+        return self._is_mdx and token.level == 1 and _MODULE_CODE.match(token.content) is not None
 
     def _read_html(self, token: Token) -> None:
         start = self._leave_comment(token.content)
@@ -125,14 +159,28 @@ class _Reader:
 
 def _without_front_matter(text: str) -> str:
     """The text with blank lines for its front matter, if what stands there can be that."""
-    match = _YAML_FRONT_MATTER.match(text)
-    if match is not None:
-        meant = [line for line in (match[1] or "").splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        if meant and _YAML_KEY.match(meant[0]) is None:
-            return text
-    else:
-        match = _TOML_FRONT_MATTER.match(text)
-    return "\n" * match[0].count("\n") + text[match.end() :] if match is not None else text
+    end = _end_of_front_matter(text)
+    return "\n" * text.count("\n", 0, end) + text[end:]
+
+
+def _end_of_front_matter(text: str) -> int:
+    yaml = _YAML_FRONT_MATTER.match(text)
+    if yaml is not None:
+        meant = [line for line in (yaml[1] or "").splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        return yaml.end() if not meant or _YAML_KEY.match(meant[0]) is not None else 0
+    if _JSON_FRONT_MATTER.match(text) is not None:
+        return _end_of_json(text)
+    fenced = _FENCED_FRONT_MATTER.match(text)
+    return fenced.end() if fenced is not None else 0
+
+
+def _end_of_json(text: str) -> int:
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return 0
+    rest = re.compile(r"[ \t]*(?:\n|\Z)").match(text, end)
+    return rest.end() if rest is not None else 0
 
 
 def _original_lines(body: str) -> list[int]:
@@ -247,6 +295,12 @@ def _reference(state: StateBlock, start_line: int, end_line: int, silent: bool) 
     return reference_rule(state, start_line, end_line, silent)
 
 
+def _html_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    if _MARKDOWN_INSIDE.match(state.src, state.bMarks[start_line] + state.tShift[start_line], state.eMarks[start_line]):
+        return False
+    return html_block(state, start_line, end_line, silent)
+
+
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING, "linkify": True}).enable("table")
     # Addresses stay byte for byte, and what is not fetched is counted, so nothing is changed or refused here.
@@ -260,6 +314,7 @@ def _make_parser() -> MarkdownIt:
     parser.inline.ruler.at("html_inline", _html_inline)
     parser.inline.ruler.before("link", "template_tag", _tag)
     parser.block.ruler.at("reference", _reference)
+    parser.block.ruler.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
     return parser
 
 

@@ -17,21 +17,22 @@ RECURSION_LIMIT = 5_000
 
 
 def serve(connection: Connection) -> None:
-    """Answer questions until nobody asks any more."""
+    """Answer questions until nobody asks any more: None if the memory does not suffice for an answer."""
     with suppress(EOFError, OSError):
         connection.send(None)  # ready
         while True:
-            connection.send(_answer(connection.recv()))
+            question = connection.recv()
+            try:
+                connection.send(_answer(question))
+            except MemoryError:
+                connection.send(None)
 
 
 def _answer(question: Extract | Match) -> Extracted | list[bool]:
     if isinstance(question, Match):
         search = re.compile(question.pattern).search
         return [search(text) is not None for text in question.texts]
-    try:
-        return extract_links(question.path, question.kind)
-    except MemoryError:
-        return Extracted(problem="needs too much memory to be read")
+    return extract_links(question.path, question.kind)
 
 
 def _bound_memory() -> None:

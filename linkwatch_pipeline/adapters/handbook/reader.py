@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 
+from linkwatch_pipeline.adapters.handbook.extract import Extracted
 from linkwatch_pipeline.adapters.handbook.walk import Candidate, walk
-from linkwatch_pipeline.adapters.handbook.worker import Extract, Match, TookTooLong, Worker, WorkerDied
+from linkwatch_pipeline.adapters.handbook.worker import Extract, Match, OutOfMemory, TookTooLong, Worker, WorkerDied
 from linkwatch_pipeline.domain.errors import InvalidInput, MissingExtra
 from linkwatch_pipeline.domain.handbook import ReadFile
 
@@ -22,6 +23,10 @@ FILE_DEADLINE = timedelta(seconds=20)
 MATCH_DEADLINE = timedelta(seconds=5)
 _MAX_WORKERS = 4
 _FILES_PER_WORKER = 8  # fewer are read before a second process has started
+_PROBLEMS: dict[type[Exception], str] = {
+    OutOfMemory: "needs too much memory to be read",
+    WorkerDied: "made the process that read it end",
+}
 _LIBRARIES = ("docutils", "markdown_it")
 
 
@@ -80,15 +85,22 @@ class HandbookReader:
             return read
         worker = idle.get()
         try:
-            question = Extract(path=candidate.path, kind=candidate.kind)
-            extracted = worker.extract(question, deadline=self._file_deadline)
-        except TookTooLong:
-            return replace(read, problem=f"takes more than {self._file_deadline.total_seconds():g} s to read")
-        except WorkerDied:
-            return replace(read, problem="made the process that read it end")
+            extracted = self._extract(worker, Extract(path=candidate.path, kind=candidate.kind))
         finally:
             idle.put(worker)
         return replace(read, links=extracted.links, problem=extracted.problem)
+
+    def _extract(self, worker: Worker, question: Extract) -> Extracted:
+        """A file is blamed for what only a process that read nothing before could not do either."""
+        while True:
+            fresh = worker.is_fresh
+            try:
+                return worker.extract(question, deadline=self._file_deadline)
+            except TookTooLong:
+                return Extracted(problem=f"takes more than {self._file_deadline.total_seconds():g} s to read")
+            except (OutOfMemory, WorkerDied) as error:
+                if fresh:
+                    return Extracted(problem=_PROBLEMS[type(error)])
 
 
 def _check_pattern(field: str, pattern: str | None) -> None:

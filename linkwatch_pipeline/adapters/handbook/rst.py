@@ -15,14 +15,16 @@ from docutils.core import publish_doctree
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.parsers.rst.languages import en as english
 from docutils.parsers.rst.states import Inliner
+from docutils.statemachine import StringList
 from docutils.utils import SystemMessage
 
+from linkwatch_pipeline.adapters.handbook.html import links_in_html
 from linkwatch_pipeline.domain.handbook import FoundLink
 
 _SETTINGS = {
     "_disable_config": True,
     "file_insertion_enabled": False,
-    "raw_enabled": False,
+    "raw_enabled": True,  # of raw HTML in the text itself; files stay closed
     "report_level": 5,
     "halt_level": 5,
     "warning_stream": False,
@@ -32,6 +34,8 @@ _SETTINGS = {
 _MAX_BLOCK_LINES = 2000
 _DIRECTIVE = re.compile(r"^\s*\.\.\s(?:\|[^|\n]+\|\s)?\s*([A-Za-z][\w:.+-]*)::", re.MULTILINE)
 _ROLE = re.compile(r":([A-Za-z][\w:.+-]*):`")
+_SUBSTITUTION = re.compile(r"\|([^\s|](?:[^|\n]*[^\s|])?)(?=\|)")
+_DEFINED = re.compile(r"^\s*\.\.\s+\|([^|\n]+)\|\s", re.MULTILINE)
 _CODE = (
     "literalinclude",
     "doctest",
@@ -42,15 +46,18 @@ _CODE = (
     "graphviz",
     "uml",
     "mermaid",
+    "plantuml",
+    "ipython",
+    "jupyter-execute",
+    "code-cell",
     "productionlist",
     "prompt",
-    "toctree",
     "index",
 )
 
 
 class _Container(Directive):
-    """Any directive that docutils does not know: its content is read as text, its arguments and options are not."""
+    """Any directive that docutils does not know: its arguments and content are read as text, and URLs as options."""
 
     has_content = True
     optional_arguments = 1
@@ -66,6 +73,9 @@ class _Container(Directive):
         if self.name in _CODE:
             return []
         container = nodes.container()
+        lines = [line for argument in self.arguments for line in argument.split("\n")]
+        lines += [value for value in self.options.values() if value is not None and "://" in value]
+        self.state.nested_parse(StringList(lines, self.block_text), self.lineno - 1, container)
         self.state.nested_parse(self.content, self.content_offset, container)
         return [container]
 
@@ -74,7 +84,7 @@ def rst_links(text: str) -> list[FoundLink]:
     """Every link and image of a text, in order of appearance. Raises ValueError for one that cannot be read."""
     _accept_unknown_names(text)
     try:
-        document = publish_doctree(text, settings_overrides=_SETTINGS)
+        document = publish_doctree(text + _missing_substitutions(text), settings_overrides=_SETTINGS)
     except SystemMessage as error:
         raise ValueError(f"not reStructuredText: {error}") from error
     places = _Places(text)
@@ -92,6 +102,8 @@ def _references(document: nodes.document) -> Iterator[tuple[nodes.Element, str]]
             yield node, str(node["refuri"])
         elif isinstance(node, nodes.image) and "uri" in node:
             yield node, str(node["uri"])
+        elif isinstance(node, nodes.raw) and "html" in node["format"].split():
+            yield from ((node, link.text) for link in links_in_html(node.astext()).references)
 
 
 class _Places:
@@ -120,7 +132,17 @@ def _line_of_block(node: nodes.Element) -> int:
     around: nodes.Node = node.parent if isinstance(node.parent, nodes.TextElement) else node
     while around.line is None and around.parent is not None:
         around = around.parent
-    return max(1, around.line or 1)
+    above = 2 if isinstance(node.parent, nodes.title) else 0  # docutils counts a title from below
+    return max(1, (around.line or 1) - above)
+
+
+def _missing_substitutions(text: str) -> str:
+    """Definitions for `|release|` and others that Sphinx fills in; without one docutils fails on a nested use."""
+    defined = {" ".join(match[1].lower().split()) for match in _DEFINED.finditer(text)}
+    if not defined:
+        return ""
+    used = {" ".join(match[1].lower().split()) for match in _SUBSTITUTION.finditer(text)}
+    return "".join(f"\n\n.. |{name}| replace:: \\?\n" for name in sorted(used - defined))
 
 
 def _accept_unknown_names(text: str) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 MARK, MARK_END, SWALLOWED = "\ufdd0", "\ufdd1", "\ufdd2"
 _MAX_TAG_CHARACTERS = 4000
+_MDX_COMMENT = "{/*"
 _RESERVED = re.compile("[\ufdd0-\ufdd2]")
-_OPENING = re.compile(r"\{[%{]|\{#(?=\s)")
-_CLOSING = {"{%": "%}", "{{": "}}", "{#": "#}"}
+_OPENING = re.compile(r"\{[%{]|\{#(?=\s)|\{/\*")
+_CLOSING = {"{%": "%}", "{{": "}}", "{#": "#}", _MDX_COMMENT: "*/}"}
 _TAG_NAME = re.compile(r"\{%[-+~]?\s*(\w+)")
 _MARK = re.compile(f"{MARK}([0-9]+){MARK_END}{SWALLOWED}*")
 _QUOTED_URL = re.compile(r"""(["'])(https?://[^\s"'{}]+)\1""", re.IGNORECASE)
@@ -22,7 +23,8 @@ _QUOTED_URL = re.compile(r"""(["'])(https?://[^\s"'{}]+)\1""", re.IGNORECASE)
 _LINE_OF_TAGS_BEFORE_DEFINITION = re.compile(
     f"^[ ]{{0,3}}(?:{_MARK.pattern})+[ \t]*$(?=\n[ ]{{0,3}}\\[[^\\]\n]+\\]:)", re.MULTILINE
 )
-_COMMENT_ENDS = {"comment": "endcomment"}
+# What stands between these is not for readers, or is code.
+_COMMENT_ENDS = {"comment": "endcomment", "highlight": "endhighlight"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def replace_templates(text: str) -> Marked:
         position = end
         closing = _COMMENT_ENDS.get(name) if not raw else None
         comment_end = _end_of_comment(text, end, closing) if closing is not None else None
-        if comment_end is not None or tag.startswith("{#"):
+        if comment_end is not None or tag.startswith(("{#", _MDX_COMMENT)):
             position = comment_end if comment_end is not None else end
             pieces.append(SWALLOWED * text.count("\n", start, position))
             continue
@@ -76,7 +78,7 @@ def _tags(text: str) -> list[tuple[int, int]]:
         start = opening.start()
         closing = _CLOSING[opening[0]]
         end = text.find(closing, opening.end(), start + _MAX_TAG_CHARACTERS)
-        if end < 0 or "\n\n" in text[start:end]:
+        if end < 0 or ("\n\n" in text[start:end] and opening[0] != _MDX_COMMENT):
             position = opening.end()
             continue
         position = end + len(closing)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from linkwatch_pipeline.adapters.handbook.extract import kind_of
 
+MAX_PATH_BYTES = 4096  # Linux; a folder deeper down can be neither listed nor told from a file
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -60,6 +62,8 @@ def _walk_folder(root: Path) -> Iterator[Candidate]:
 def _candidate(name: str, path: Path, real_root: str) -> Iterator[Candidate]:
     kind = kind_of(path)
     if kind is None:
+        if len(os.fsencode(path)) >= MAX_PATH_BYTES:
+            yield Candidate(file=_shown(name), path=path, problem="cannot be read: its path is too long")
         return
     if os.path.islink(path):
         target = os.path.realpath(path)

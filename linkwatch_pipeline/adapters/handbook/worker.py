@@ -31,6 +31,10 @@ class WorkerDied(Exception):
     """The worker ended without an answer."""
 
 
+class OutOfMemory(Exception):
+    """The question needs more memory than the worker had left; it was ended, since what fills it may stay there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
     """Asks for the links of a file; answered with `Extracted`."""
@@ -53,9 +57,15 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._answers = 0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the process has answered nothing yet, so that nothing of earlier files fills its memory."""
+        return self._answers == 0
 
     def extract(self, question: Extract, *, deadline: timedelta) -> Extracted:
-        """Raises TookTooLong, WorkerDied."""
+        """Raises TookTooLong, WorkerDied, OutOfMemory."""
         answer: Extracted = self._ask(question, deadline)
         return answer
 
@@ -70,8 +80,12 @@ class Worker:
             connection.send(question)
             if not connection.poll(deadline.total_seconds()):
                 raise TookTooLong
-            return connection.recv()
-        except (TookTooLong, WorkerDied):
+            answer = connection.recv()
+            if answer is None:
+                raise OutOfMemory
+            self._answers += 1
+            return answer
+        except (TookTooLong, WorkerDied, OutOfMemory):
             self.close()
             raise
         except (EOFError, OSError) as error:
@@ -95,6 +109,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
+        self._answers = 0
         if self._connection is not None:
             self._connection.close()
             self._connection = None

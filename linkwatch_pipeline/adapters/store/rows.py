@@ -116,6 +116,14 @@ def _write_counts(counts: RunCounts) -> str:
     return _to_json({"expected": counts.expected, "by_end": dict(counts.by_end)})
 
 
+def _write_place(place: Place) -> list[object]:
+    return [place.file, place.line] if place.scanned_for is None else [place.file, place.line, place.scanned_for]
+
+
+def _read_place(file: str, line: int, scanned_for: str | None = None) -> Place:
+    return Place(file=file, line=line, scanned_for=scanned_for)
+
+
 _TIME = Converter(write=format_utc, read=parse_utc)
 _FLAG = Converter(write=int, read=bool)
 _TEXTS = Converter(write=_to_json, read=lambda text: tuple(json.loads(text)))
@@ -123,8 +131,8 @@ _COUNTERS = Converter(write=lambda counts: _to_json(dict(counts)), read=json.loa
 _TOTALS = Converter(write=_write_counts, read=lambda text: RunCounts(**json.loads(text)))
 _ALLOCATIONS = Converter(write=_write_allocations, read=_read_allocations)
 _PLACES = Converter(
-    write=lambda places: _to_json([[place.file, place.line] for place in places]),
-    read=lambda text: tuple(Place(file=file, line=line) for file, line in json.loads(text)),
+    write=lambda places: _to_json([_write_place(place) for place in places]),
+    read=lambda text: tuple(_read_place(*place) for place in json.loads(text)),
 )
 _REDIRECTS = Converter(
     write=lambda hops: _to_json([[hop.url, hop.status] for hop in hops]),

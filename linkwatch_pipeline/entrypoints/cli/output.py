@@ -40,12 +40,17 @@ def complain(sentence: str) -> None:
     note(f"linkwatch: {sentence}")
 
 
+def one_line(text: str) -> str:
+    """What others wrote, such as the name of a file, so that it cannot pass for a line of ours."""
+    return _printable(text).replace("\n", "\\n")
+
+
 def _cell(value: object) -> str:
     from linkwatch_pipeline.domain.timestamps import format_seconds
 
     if isinstance(value, datetime):
         return format_seconds(value)
-    return "-" if value is None else _printable(str(value)).replace("\n", "\\n")
+    return "-" if value is None else one_line(str(value))
 
 
 def _printable(text: str) -> str:

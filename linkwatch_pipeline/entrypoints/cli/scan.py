@@ -9,7 +9,7 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
-from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.output import note, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.handbook import FoundUrl, ScanResult
@@ -112,11 +112,11 @@ def _tell_rest(result: ScanResult) -> None:
     """What is not watched, and why, on stderr: line by line, and the counts."""
     for skipped in result.skipped:
         text = " ".join(skipped.text.split())
-        note(f"{skipped.file}:{skipped.line}: skipped {text}: {skipped.reason}")
+        note(f"{one_line(skipped.file)}:{skipped.line}: skipped {text}: {skipped.reason}")
     for passed in result.passed:
-        note(f"{passed.file}: passed over: {passed.problem}")
+        note(f"{one_line(passed.file)}: passed over: {passed.problem}")
     for problem in result.problems:
-        note(f"{problem.file}: {problem.problem}")
+        note(f"{one_line(problem.file)}: {problem.problem}")
     places = sum(len(found.places) for found in result.found)
     note(f"{len(result.found)} URLs in {places} places of {len(result.files)} files; {len(result.skipped)} skipped")
     if result.asides:

@@ -44,7 +44,7 @@ def submit(context: click.Context, file: Path, owner: str | None) -> int:
 
 
 def _told(submission: Submission) -> str:
-    said = f"{submission.verdict.value}: {submission.url}".rstrip()
+    said = f"{submission.verdict.value}: {submission.url}" if submission.url else submission.verdict.value
     if submission.link is None:
         return f"{said}: {submission.reason}"
     owner = f", owner {submission.link.owner}" if submission.link.owner is not None else ""
