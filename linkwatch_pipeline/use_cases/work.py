@@ -99,6 +99,8 @@ class LocalWork:
 
     async def send(self, job: JobRecord, delay: timedelta) -> None:
         self.order.expect_message(job)
+        if delay > self.parts.cooldown:
+            self.book.pause(job.host)
         self.queue.send([job.message], delay=delay)
         self._wake.set()
 
