@@ -119,6 +119,11 @@ class App:
 
         return MemoryQueue(self.clock, order=order)
 
+    @property
+    def work_queue(self) -> Queue | None:
+        """The queue that outlives its processes; None where each process that works on a run has its own."""
+        return None
+
     def make_fetcher(self) -> Fetcher:
         """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""
         from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher

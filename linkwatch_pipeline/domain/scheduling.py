@@ -73,12 +73,12 @@ class WorkBook:
         if jobs_done:
             work.service_seconds += took.total_seconds()
             work.visits += 1
-        work.remaining = max(work.remaining - jobs_done, 0)
-        self._service_left += work.remaining * work.mean_service() - before
-        if work.remaining == 0 and work.active == 0:
-            del self._hosts[host]
-        else:
-            self._weigh(host)
+        self._take_off(host, work, jobs_done, before)
+
+    def end_unvisited(self, host: str) -> None:
+        """A job of the host ended without a visit."""
+        work = self._of(host)
+        self._take_off(host, work, 1, work.remaining * work.mean_service())
 
     def work_left(self, host: str) -> float:
         """Seconds that the host's remaining jobs need one after the other."""
@@ -112,6 +112,14 @@ class WorkBook:
 
     def _weigh(self, host: str) -> None:
         heapq.heappush(self._heaviest, (-self.work_left(host), host))
+
+    def _take_off(self, host: str, work: _HostWork, jobs: int, service_before: float) -> None:
+        work.remaining = max(work.remaining - jobs, 0)
+        self._service_left += work.remaining * work.mean_service() - service_before
+        if work.remaining == 0 and work.active == 0:
+            del self._hosts[host]
+        else:
+            self._weigh(host)
 
     def _of(self, host: str) -> _HostWork:
         return self._hosts.setdefault(host, _HostWork(remaining=0))

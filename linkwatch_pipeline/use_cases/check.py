@@ -221,13 +221,6 @@ async def end_job(parts: CheckParts, job: JobRecord, status: JobStatus, reason: 
         await _send_next(parts, chain, send)
 
 
-async def give_up(parts: CheckParts, letter: CheckJob, send: SendHead) -> None:
-    """The queue gave a message up: its job ends, and its host's next one moves on. Nothing if the job is terminal."""
-    job = await parts.blocking(lambda: parts.store.get_job(letter.run_id, letter.link_id))
-    if job is not None and job.status is JobStatus.PENDING:
-        await end_job(parts, job, JobStatus.ABANDONED, Reason.DEAD_LETTER, send)
-
-
 async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason) -> None:
     """End every pending job of this job's host in its run as expired, one transaction each: resumable anywhere."""
     pending = await parts.blocking(

@@ -21,7 +21,7 @@ SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Member:
+class Member:
     """A link that belongs to the run, and the first job of a retry."""
 
     link: Link
@@ -35,7 +35,7 @@ def dispatch_run(store: Store, run: Run, *, now: datetime) -> Run:
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
     dispatched = run.dispatched
     for host, members in _members_by_host(store, run, slot):
-        dispatched += _dispatch_host(store, run, slot, host, list(members), now)
+        dispatched += dispatch_host(store, run, slot, host, list(members), now)
         store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
     expected = sum(chain.total for chain in store.chains(run.run_id))
     return store.finish_dispatch(run.run_id, expected=expected, at=now)
@@ -60,30 +60,30 @@ def due_head(store: Store, chain: HostChain, *, now: datetime) -> tuple[JobRecor
     return job, min(wait, LONGEST_DEFERRAL)
 
 
-def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[tuple[str, Iterable[_Member]]]:
+def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[tuple[str, Iterable[Member]]]:
     members = _weekly_members(store, run, slot) if run.retry_of is None else _retry_members(store, run, run.retry_of)
     return groupby(members, key=lambda member: member.link.host)
 
 
-def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[_Member]:
+def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[Member]:
     for link in store.links_by_host(after_host=run.cursor):
         held = link.allocations.get(slot)
         if held is not None and held.run_id == run.run_id:
             # Allocated by an earlier attempt: it belongs to the run, whatever happened to it since.
             if held.host == link.host:
-                yield _Member(link=link)
+                yield Member(link=link)
         elif link.retired_at is None and link.active_since <= run.started_at:
-            yield _Member(link=link)
+            yield Member(link=link)
 
 
-def _retry_members(store: Store, run: Run, parent_id: str) -> Iterator[_Member]:
+def _retry_members(store: Store, run: Run, parent_id: str) -> Iterator[Member]:
     """Those of the parent's jobs that got no verdict from their host. The parent is over, so they are fixed."""
     for job in store.jobs(parent_id):
         if run.cursor is not None and job.host <= run.cursor:
             continue
         link = store.get_link(job.link_id) if needs_retry(job) else None
         if link is not None and link.host == job.host and link.config_version == job.config_version:
-            yield _Member(link=link, retry_of=job.retry_of or job.job_id)
+            yield Member(link=link, retry_of=job.retry_of or job.job_id)
 
 
 def needs_retry(job: JobRecord) -> bool:
@@ -91,10 +91,8 @@ def needs_retry(job: JobRecord) -> bool:
     return job.outcome is Outcome.THROTTLED or job.status is JobStatus.EXPIRED
 
 
-def _dispatch_host(
-    store: Store, run: Run, slot: AllocationSlot, host: str, members: list[_Member], now: datetime
-) -> int:
-    """Make the host's chain if it is not there; how many jobs it has."""
+def dispatch_host(store: Store, run: Run, slot: AllocationSlot, host: str, members: list[Member], now: datetime) -> int:
+    """Make the host's chain if it is not there; how many jobs it has. A chain that is there gets no further members."""
     existing = store.get_chain(run.run_id, host)
     if existing is not None:
         return existing.total
@@ -123,7 +121,7 @@ def _dispatch_host(
     return total
 
 
-def _job(run: Run, host: str, member: _Member, allocation: Allocation, following: str | None) -> JobRecord:
+def _job(run: Run, host: str, member: Member, allocation: Allocation, following: str | None) -> JobRecord:
     return JobRecord(
         run_id=run.run_id,
         link_id=member.link.id,

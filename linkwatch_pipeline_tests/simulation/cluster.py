@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +24,8 @@ from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, count_chains
-from linkwatch_pipeline.use_cases.check import check_job, give_up
+from linkwatch_pipeline.use_cases.check import check_job
+from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
@@ -70,6 +72,7 @@ class Faults:
     lose: float
     purges: int
     skew: timedelta  # zero: all workers share one machine
+    keep_letters: bool  # as SQS does
 
     @classmethod
     def drawn(cls, chance: random.Random) -> Faults:
@@ -79,6 +82,7 @@ class Faults:
             lose=chance.choice([0.0, 0.02, 0.1]),
             purges=chance.choice([0, 0, 1]),
             skew=chance.choice([timedelta(0), SKEW]),
+            keep_letters=chance.choice([False, True]),
         )
 
 
@@ -221,8 +225,10 @@ class Process:
                 await self._send(job, delay)
         for job, delay in await self._blocking(lambda: list(tick(_Crashing(store, self), now=now))):  # type: ignore[arg-type]
             await self._send(job, delay)
-        for letter in self._cluster.queue.dead_letters():
-            await give_up(self._parts, letter, self._send)
+        settle = partial(settle_dead_letters, _Crashing(store, self), self._cluster.queue, now=now)  # type: ignore[arg-type]
+        for settled in await self._blocking(lambda: list(settle(keep=self._cluster.faults.keep_letters))):
+            if settled.following is not None:
+                await self._send(*settled.following)
 
     async def _send(self, job: JobRecord, delay: timedelta) -> None:
         self._perhaps_crash()

@@ -9,10 +9,11 @@ from linkwatch_pipeline.domain.health import Finding
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
-from linkwatch_pipeline.domain.runs import Run, RunCounts
+from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
+from linkwatch_pipeline.use_cases.redrive import Redriven
 
 Document = dict[str, object]
 
@@ -181,4 +182,27 @@ def _host_document(host: HostView) -> Document:
         "throttled_in_a_row": host.throttled_in_a_row,
         "first_observed_at": moment(host.first_observed_at),
         "last_observed_at": moment(host.last_observed_at),
+    }
+
+
+def job_document(job: JobRecord, redriven_as: JobRecord | None) -> Document:
+    """A job that was given up, or one that looks again for it."""
+    return {
+        "job_id": job.job_id,
+        "run_id": job.run_id,
+        "link_id": job.link_id,
+        "host": job.host,
+        "sequence": job.sequence,
+        "status": job.status.value,
+        "reason": job.reason.value if job.reason is not None else None,
+        "retry_of": job.retry_of,
+        "redriven_as": redriven_as.job_id if redriven_as is not None else None,
+    }
+
+
+def redriven_document(done: Redriven) -> Document:
+    """What a redrive made, and what it could not."""
+    return {
+        "jobs": [job_document(job, None) for job in done.jobs],
+        "refused": [{"job_id": job_id, "why": why} for job_id, why in done.refused.items()],
     }
