@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
+from linkwatch_pipeline.domain.allowances import host_of
 from linkwatch_pipeline.domain.errors import LinkwatchError
 from linkwatch_pipeline.domain.links import AllocationSlot
 from linkwatch_pipeline.domain.runs import (
@@ -68,7 +69,7 @@ def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue
 
 
 def _place(job: JobRecord) -> tuple[str, str, str]:
-    return weekly_part(job.run_id), job.host, job.link_id
+    return weekly_part(job.run_id), host_of(job.host), job.link_id
 
 
 def _redrivable(store: Store, job_ids: Iterable[str]) -> tuple[list[JobRecord], dict[str, str]]:
@@ -96,7 +97,7 @@ def _abandoned_job(store: Store, job_id: str) -> JobRecord:
     link = store.get_link(job.link_id)
     if link is None or link.retired_at is not None:
         raise CannotRedrive("belongs to a link that is retired")
-    if link.config_version != job.config_version or link.host != job.host:
+    if link.config_version != job.config_version or link.host != host_of(job.host):
         raise CannotRedrive("belongs to a link that was changed since; the next weekly run looks at it as it is now")
     return job
 
@@ -118,11 +119,12 @@ def _begin_retry_run(store: Store, week: str, *, now: datetime) -> Run:
 
 
 def _dispatch(store: Store, run: Run, letters: Iterable[JobRecord], *, now: datetime) -> None:
-    for host, of_host in groupby(letters, key=lambda job: job.host):
+    # In one chain a host, whatever its allowance: they are few.
+    for host, of_host in groupby(letters, key=lambda job: host_of(job.host)):
         members = [
             Member(link=link, retry_of=job.retry_of or job.job_id)
             for job in of_host
             if (link := store.get_link(job.link_id)) is not None
         ]
-        dispatch_host(store, run, AllocationSlot.RETRY, host, members, now)
+        dispatch_host(store, run, AllocationSlot.RETRY, members, now, host=host)
     dispatch_run(store, run, now=now)

@@ -156,18 +156,24 @@ class Interrupted:
         return call
 
 
-def test_two_dispatchers_make_the_run_that_one_makes_wherever_they_meet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("allowances", [{}, {"h0.example": 2}])
+def test_two_dispatchers_make_the_run_that_one_makes_wherever_they_meet(allowances: dict[str, int]) -> None:
     links = [a_link(f"link-{n}", f"http://h{n % 3}.example/{n}") for n in range(7)]
 
     def dispatched(meeting_at: int) -> tuple[list[JobRecord], Run, bool]:
         store = SqliteStore.open(Path(":memory:"))
         store.save_registry(links=[(link, None) for link in links])
         run, met = store.create_run(a_run()), list[Run]()
-        other = Interrupted(store, before_call=meeting_at, act=lambda: met.append(dispatch_run(store, run, now=MONDAY)))
-        ended: Run = dispatch_run(other, run, now=MONDAY)  # type: ignore[arg-type]
+        other = Interrupted(
+            store,
+            before_call=meeting_at,
+            act=lambda: met.append(dispatch_run(store, run, now=MONDAY, allowances=allowances)),
+        )
+        ended: Run = dispatch_run(other, run, now=MONDAY, allowances=allowances)  # type: ignore[arg-type]
         chains = [(c.host, c.head, c.remaining, c.total) for c in store.chains(run.run_id)]
         assert chains == [
-            ("h0.example", "link-0", 3, 3),
+            *([("h0.example", "link-0", 2, 2), ("h0.example#2", "link-6", 1, 1)] if allowances else []),
+            *([] if allowances else [("h0.example", "link-0", 3, 3)]),
             ("h1.example", "link-1", 2, 2),
             ("h2.example", "link-2", 2, 2),
         ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from linkwatch_pipeline.domain.allowances import Allowance, host_of
 from linkwatch_pipeline.domain.coverage import completeness, coverage
 from linkwatch_pipeline.domain.health import Finding
 from linkwatch_pipeline.domain.links import Link
@@ -101,11 +103,11 @@ def history_document(history: History) -> Document:
     }
 
 
-def run_document(view: RunView) -> Document:
-    """A run: its summary, its hosts, and what was observed, in order."""
+def run_document(view: RunView, agreed: Mapping[str, Allowance]) -> Document:
+    """A run: its summary, its hosts (or their slots, with what was agreed), and what was observed, in order."""
     return {
         "run": run_summary(view.run, view.counts),
-        "hosts": [_host_document(host) for host in view.hosts],
+        "hosts": [_host_document(host, agreed) for host in view.hosts],
         "transcript": [
             {
                 "host": host,
@@ -170,9 +172,11 @@ def moment(value: datetime | None) -> str | None:
     return format_utc(value) if value is not None else None
 
 
-def _host_document(host: HostView) -> Document:
+def _host_document(host: HostView, agreed: Mapping[str, Allowance]) -> Document:
+    allowance = agreed.get(host_of(host.host))
     return {
         "host": host.host,
+        "agreed_with": allowance.agreed_with if allowance is not None else None,
         "jobs": host.jobs,
         "remaining": host.remaining,
         "outcomes": dict(host.outcomes),
