@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
-from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred, marker_in_body
+from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
 from linkwatch_pipeline.domain.reasons import Reason
