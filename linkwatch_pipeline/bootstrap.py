@@ -27,6 +27,7 @@ from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, Publ
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
+from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
@@ -76,6 +77,11 @@ class App:
         return timedelta(seconds=self.settings.cooldown_seconds)
 
     @property
+    def allowances(self) -> Allowances:
+        """Visits at once that hosts' operators agreed to. Every dispatcher and worker of a store needs the same."""
+        return {host: agreed.visits for host, agreed in self.settings.allowances.items()}
+
+    @property
     def default_confirm(self) -> int:
         return self.settings.confirm
 
@@ -118,6 +124,11 @@ class App:
         from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 
         return MemoryQueue(self.clock, order=order)
+
+    @property
+    def work_queue(self) -> Queue | None:
+        """The queue that outlives its processes; None where each process that works on a run has its own."""
+        return None
 
     def make_fetcher(self) -> Fetcher:
         """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""
@@ -165,6 +176,7 @@ class App:
                     cooldown=self.cooldown,
                     skew=self.skew,
                     default_confirm=self.default_confirm,
+                    allowances=self.allowances,
                 )
             finally:
                 await fetcher.aclose()

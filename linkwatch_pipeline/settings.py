@@ -5,13 +5,15 @@ Anything unknown or of the wrong kind is refused with its name, since a setting 
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from linkwatch_pipeline.domain.allowances import MAX_AGREED_WITH, MAX_VISITS, Allowance
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.domain.hosts import COOLDOWN
 from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_address, check_confirm
@@ -39,6 +41,7 @@ class Settings:
     mail_from: str = "linkwatch@localhost.invalid"
     profile: str = "local"
     allowed_hosts: tuple[str, ...] = ()
+    allowances: Mapping[str, Allowance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +192,11 @@ def _check_profile(value: object) -> str:
 def _check_hosts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ValueError('a list of host names, such as ["docs.example.com"]')
-    return tuple(_host_name(name) for name in value)
+    return tuple(_host_name(name, "allowed_hosts") for name in value)
 
 
-def _host_name(name: str) -> str:
-    mend = InvalidInput("allowed_hosts", f"{name!r} is not a host name", "Give bare names, such as docs.example.com.")
+def _host_name(name: str, setting: str) -> str:
+    mend = InvalidInput(setting, f"{name!r} is not a host name", "Give bare names, such as docs.example.com.")
     if any(c in name for c in "/?#:"):
         raise mend
     try:
@@ -202,11 +205,39 @@ def _host_name(name: str) -> str:
         raise mend from None
 
 
+def _check_allowances(value: object) -> dict[str, Allowance]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table, such as {"docs.example.com" = {visits = 2, agreed_with = "Ada, docs team"}}')
+    return {_host_name(str(name), "allowances"): _allowance(str(name), entry) for name, entry in value.items()}
+
+
+def _allowance(host: str, entry: object) -> Allowance:
+    """Refused without a word on who agreed: several visits at once are never our own decision."""
+    if not isinstance(entry, Mapping) or not set(entry) <= {"visits", "agreed_with"}:
+        mend = "Give the two fields visits and agreed_with, and nothing else."
+        raise InvalidInput("allowances", f"{host!r} is not described rightly", mend)
+    agreed_with = entry.get("agreed_with")
+    if not isinstance(agreed_with, str) or not agreed_with.strip() or len(agreed_with) > MAX_AGREED_WITH:
+        raise InvalidInput(
+            "allowances",
+            f"{host!r} has no agreed_with",
+            f"Say in at most {MAX_AGREED_WITH} characters who of that host's operators agreed, and when.",
+        )
+    try:
+        visits = _whole_number(2, MAX_VISITS)(entry.get("visits"))
+    except ValueError as exc:
+        mend = f"Give {exc}; without an entry a host has one visit at a time."
+        raise InvalidInput("allowances", f"visits of {host!r} are {entry.get('visits')!r}", mend) from None
+    return Allowance(visits=visits, agreed_with=agreed_with.strip())
+
+
 def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _as_toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{}"  # its only default
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)
@@ -243,5 +274,11 @@ _KEYS: Mapping[str, _Key] = {
         read=_split_names,
         check=_check_hosts,
         about="Visit only these hosts and their subdomains; empty means all. Begin with domains you control.",
+    ),
+    "allowances": _Key(
+        read=json.loads,
+        check=_check_allowances,
+        about="Hosts whose operators agreed to more than one visit at once: a table by host name, each with visits\n"
+        "and agreed_with.",
     ),
 }

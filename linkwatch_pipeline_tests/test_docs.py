@@ -30,7 +30,10 @@ from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
 from linkwatch_pipeline.entrypoints.cli import linkwatch
+from linkwatch_pipeline.entrypoints.cli.documents import job_document, redriven_document
 from linkwatch_pipeline.settings import Settings, load_settings
+from linkwatch_pipeline.use_cases.redrive import Redriven
+from linkwatch_pipeline_tests.builders import a_job, a_link
 from linkwatch_pipeline_tests.pages import DEMO_HOME, ROOT, Block, Demo, Shell, blocks, matches, pages, steps
 
 DOCS = ROOT / "docs"
@@ -304,6 +307,8 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "run and resume": set(week),
         "check and record": set(recorded) - observation,
         "deliver": set(delivered),
+        "dead-letters": set(job_document(a_job(a_link()), None))
+        | set(redriven_document(Redriven(jobs=[], refused={}))),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),

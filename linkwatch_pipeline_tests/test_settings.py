@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from linkwatch_pipeline.domain.allowances import Allowance
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.settings import Settings, load_settings, settings_text
 
@@ -49,6 +50,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_MAIL_FROM": "links@example.com",
         "LINKWATCH_PROFILE": "local",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
+        "LINKWATCH_ALLOWANCES": '{"Docs.Example.com": {"visits": 2, "agreed_with": " Ada, docs team "}}',
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -60,6 +62,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         mail_from="links@example.com",
         profile="local",
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
+        allowances={"docs.example.com": Allowance(visits=2, agreed_with="Ada, docs team")},
     )
 
 
@@ -153,3 +156,35 @@ def test_only_a_fixture_home_may_let_hosts_rest_for_less_than_a_second(tmp_path:
     toml = f"cooldown_seconds = {seconds}\n"
     assert "at least 1 s" in refusal(tmp_path, toml)
     assert load(tmp_path, toml, fixture=True).cooldown_seconds == float(seconds)
+
+
+def test_an_allowance_is_read_from_a_table_of_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, '[allowances."docs.example.com"]\nvisits = 3\nagreed_with = "Ada, 2026-11-02"\n')
+    assert settings.allowances == {"docs.example.com": Allowance(visits=3, agreed_with="Ada, 2026-11-02")}
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("{visits = 2}", "has no agreed_with"),
+        ('{visits = 2, agreed_with = " "}', "has no agreed_with"),
+        ("{visits = 2, agreed_with = 7}", "has no agreed_with"),
+        ('{agreed_with = "Ada"}', "visits of 'docs.example.com' are None. Give a whole number from 2 to 10"),
+        ('{visits = 1, agreed_with = "Ada"}', "a whole number from 2 to 10"),
+        ('{visits = 11, agreed_with = "Ada"}', "a whole number from 2 to 10"),
+        ('{visits = true, agreed_with = "Ada"}', "a whole number from 2 to 10"),
+        ('{visits = 2, agreed_with = "Ada", cooldown = 0}', "not described rightly"),
+        ("3", "not described rightly"),
+    ],
+)
+def test_an_allowance_without_an_agreement_or_a_sensible_number_is_refused(
+    tmp_path: Path, entry: str, why: str
+) -> None:
+    said = refusal(tmp_path, f'allowances = {{"docs.example.com" = {entry}}}')
+    assert said.startswith("allowances in ")
+    assert why in said
+
+
+@pytest.mark.parametrize("value", ["7", '["docs.example.com"]', '{"https://docs.example.com/" = {}}'])
+def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> None:
+    assert "allowances in " in refusal(tmp_path, f"allowances = {value}")

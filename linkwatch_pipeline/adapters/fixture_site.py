@@ -41,11 +41,15 @@ class FixtureState:
 
     @classmethod
     def from_json(cls, text: str) -> FixtureState:
-        """Read a state; missing keys have their defaults, unknown ones are passed over. Raises ValueError."""
+        """Read a state; missing keys have their defaults. Raises ValueError."""
         read = json.loads(text)
         if not isinstance(read, dict):
             raise ValueError("it is not a JSON object")
-        state = cls(**{name: read[name] for name in asdict(cls()) if name in read})
+        known = asdict(cls())
+        unknown = ", ".join(repr(name) for name in read if name not in known)
+        if unknown:
+            raise ValueError(f"it has no {unknown}; there are {', '.join(known)}")
+        state = cls(**read)
         state._check()
         return state
 

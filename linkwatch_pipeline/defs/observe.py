@@ -32,7 +32,7 @@ MOST_SLOW_HOSTS = 20
 def _week(context: dg.OpExecutionContext) -> tuple[App, Run]:
     intended_at = context.partition_time_window.start
     app: App = context.resources.app.in_week(intended_at)
-    return app, begin_week(app.store, intended_at, now=app.clock.now())
+    return app, begin_week(app.store, intended_at, now=app.clock.now(), allowances=app.allowances)
 
 
 @dg.op(

@@ -29,7 +29,7 @@ def link_registry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
     """
     app: App = context.resources.app.in_week(context.partition_time_window.start)
     app.require_contact()
-    run = begin_week(app.store, context.partition_time_window.start, now=app.clock.now())
+    run = begin_week(app.store, context.partition_time_window.start, now=app.clock.now(), allowances=app.allowances)
     refuse_missed(run)
     chains = sorted(app.store.chains(run.run_id), key=lambda chain: (-chain.total, chain.host))
     registry = summarise_registry(app.store, most=LONGEST_TABLE)

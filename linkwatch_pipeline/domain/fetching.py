@@ -60,13 +60,3 @@ class HopRefused(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
         self.reason = reason
-
-
-def marker_in_body(marker: str, body: bytes, charset: str | None) -> bool:
-    """Whether the expected text stands in the bytes read, as UTF-8 or in the page's own declared charset."""
-    if marker.encode() in body:
-        return True
-    try:
-        return charset is not None and marker.encode(charset) in body
-    except (LookupError, UnicodeError):
-        return False

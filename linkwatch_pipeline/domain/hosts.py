@@ -94,6 +94,13 @@ def admit(
     )
 
 
+def pausing_until(record: HostRecord, *, now: datetime, skew: timedelta) -> datetime | None:
+    """Until when a host asked to be left alone, at most 900 s from now; None if it did not, or not any more."""
+    if not record.backoff_level or record.next_allowed_at is None or now >= record.next_allowed_at + skew:
+        return None
+    return min(record.next_allowed_at + skew, now + LONGEST_DEFERRAL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """How a visit ended, as far as the host's pause is concerned.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -210,6 +210,14 @@ def retry_run_id(run_id: str) -> str | None:
     weekly, _, number = run_id.partition(_RETRY_MARK)
     following = int(number or 0) + 1
     return f"{weekly}{_RETRY_MARK}{following}" if following <= MAX_RETRY_RUNS else None
+
+
+def later_retry_runs(run_id: str) -> Iterator[str]:
+    """The ids of the retry runs that may follow `run_id`, in order."""
+    following = retry_run_id(run_id)
+    while following is not None:
+        yield following
+        following = retry_run_id(following)
 
 
 def is_retry(run_id: str) -> bool:

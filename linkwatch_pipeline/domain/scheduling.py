@@ -1,7 +1,8 @@
 """Which host to visit next when several are ready: the one with the most work left, a slot kept for a critical one.
 
 A host's work is the time its remaining jobs need one after the other, pauses included. A host whose work exceeds
-what the others would need side by side decides when the run ends, so it never waits for a slot.
+what the others would need side by side decides when the run ends, so it never waits for a slot. While it asks for a
+longer pause than its usual rest, the others have the slot.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class _HostWork:
     service_seconds: float = 0.0
     visits: int = 0
     active: int = 0
+    paused: bool = False
 
     def mean_service(self) -> float:
         prior = ASSUMED_SERVICE.total_seconds() * _PRIOR_WEIGHT
@@ -54,7 +56,14 @@ class WorkBook:
 
     def begin(self, host: str) -> None:
         """A visit to the host starts."""
-        self._of(host).active += 1
+        work = self._of(host)
+        work.active += 1
+        work.paused = False
+
+    def pause(self, host: str) -> None:
+        """The host may not be visited for longer than its usual rest: until its next visit no slot is kept for it."""
+        if host in self._hosts:
+            self._hosts[host].paused = True
 
     def end(self, host: str, *, took: timedelta, jobs_done: int) -> None:
         """A visit to the host ended; `jobs_done` is 0 when the job has to come back."""
@@ -64,12 +73,12 @@ class WorkBook:
         if jobs_done:
             work.service_seconds += took.total_seconds()
             work.visits += 1
-        work.remaining = max(work.remaining - jobs_done, 0)
-        self._service_left += work.remaining * work.mean_service() - before
-        if work.remaining == 0 and work.active == 0:
-            del self._hosts[host]
-        else:
-            self._weigh(host)
+        self._take_off(host, work, jobs_done, before)
+
+    def end_unvisited(self, host: str) -> None:
+        """A job of the host ended without a visit."""
+        work = self._of(host)
+        self._take_off(host, work, 1, work.remaining * work.mean_service())
 
     def work_left(self, host: str) -> float:
         """Seconds that the host's remaining jobs need one after the other."""
@@ -84,8 +93,8 @@ class WorkBook:
         """Whether the only free slot has to wait for a critical host that is between two visits."""
         if busy < self.concurrency - 1:
             return False
-        critical = self._critical_hosts()
-        return any(self._hosts[host].active == 0 for host in critical)
+        critical = (self._hosts[host] for host in self._critical_hosts())
+        return any(work.active == 0 and not work.paused for work in critical)
 
     def _critical_work(self) -> float:
         return CRITICAL_FROM * self._service_left / self.concurrency
@@ -103,6 +112,14 @@ class WorkBook:
 
     def _weigh(self, host: str) -> None:
         heapq.heappush(self._heaviest, (-self.work_left(host), host))
+
+    def _take_off(self, host: str, work: _HostWork, jobs: int, service_before: float) -> None:
+        work.remaining = max(work.remaining - jobs, 0)
+        self._service_left += work.remaining * work.mean_service() - service_before
+        if work.remaining == 0 and work.active == 0:
+            del self._hosts[host]
+        else:
+            self._weigh(host)
 
     def _of(self, host: str) -> _HostWork:
         return self._hosts.setdefault(host, _HostWork(remaining=0))

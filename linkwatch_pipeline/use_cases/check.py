@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
-from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred, marker_in_body
+from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
 from linkwatch_pipeline.domain.reasons import Reason
@@ -219,13 +220,6 @@ async def end_job(parts: CheckParts, job: JobRecord, status: JobStatus, reason: 
     parts.progress.job_ended(job, status.value)
     if chain.head == job.next:
         await _send_next(parts, chain, send)
-
-
-async def give_up(parts: CheckParts, letter: CheckJob, send: SendHead) -> None:
-    """The queue gave a message up: its job ends, and its host's next one moves on. Nothing if the job is terminal."""
-    job = await parts.blocking(lambda: parts.store.get_job(letter.run_id, letter.link_id))
-    if job is not None and job.status is JobStatus.PENDING:
-        await end_job(parts, job, JobStatus.ABANDONED, Reason.DEAD_LETTER, send)
 
 
 async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
 from linkwatch_pipeline.domain.runs import HostChain, Run, retry_run_id, weekly_run_id
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
@@ -27,7 +28,7 @@ class HostBatch:
     hosts: tuple[str, ...]
 
 
-def begin_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
+def begin_week(store: Store, intended_at: datetime, *, now: datetime, allowances: Allowances = NO_ALLOWANCES) -> Run:
     """The week's current run, dispatched: the weekly one, or the first retry run that is not over.
 
     A run whose time is up is closed instead; a run that is over is returned as it is.
@@ -37,7 +38,7 @@ def begin_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
         return run
     if now >= run.expires_at:
         return close_if_over(store, run, now=now)
-    return dispatch_run(store, run, now=now)
+    return dispatch_run(store, run, now=now, allowances=allowances)
 
 
 def current_run(store: Store, weekly: Run) -> Run:

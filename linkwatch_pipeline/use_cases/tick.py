@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, Run, RunState, resend_due_at
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_head, due_heads
 
 
-def tick(store: Store, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+def tick(
+    store: Store, *, now: datetime, allowances: Allowances = NO_ALLOWANCES
+) -> Iterator[tuple[JobRecord, timedelta]]:
     """See to every open run; yields the jobs that have to be sent, with their delay.
 
     A retry run that a closing run left behind is dispatched by the next tick.
     """
     for run in list(store.runs(open_only=True)):
         if run.state is RunState.DISPATCHING and now < run.expires_at:
-            dispatch_run(store, run, now=now)
+            dispatch_run(store, run, now=now, allowances=allowances)
             yield from due_heads(store, run.run_id, now=now)
             continue
         yield from lost_heads(store, run, now=now)

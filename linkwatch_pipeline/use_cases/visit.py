@@ -6,8 +6,9 @@ import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from linkwatch_pipeline.domain.allowances import Allowances, host_of, leased_slot, slots_of
 from linkwatch_pipeline.domain.fetching import HopDeferred
-from linkwatch_pipeline.domain.hosts import Admitted, Chance, DeferralReason, Deferred, Departure
+from linkwatch_pipeline.domain.hosts import Admitted, Chance, DeferralReason, Deferred, Departure, pausing_until
 from linkwatch_pipeline.ports import Clock, Fetcher, Progress, RunBlocking, Store
 from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
 
@@ -24,7 +25,7 @@ class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
     `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
-    shared by all checks of a process.
+    shared by all checks of a process. `allowances` as in dispatch.
     """
 
     store: Store
@@ -37,6 +38,7 @@ class CheckParts:
     cooldown: timedelta
     skew: timedelta
     default_confirm: int
+    allowances: Allowances = field(default_factory=dict)
     lines: HopLines = field(default_factory=HopLines)
 
     def watched_by(self, progress: Progress) -> CheckParts:
@@ -59,21 +61,28 @@ class Visit:
         self.next_allowed_at: datetime | None = None
 
     async def ask(self, host: str) -> Admitted | Deferred:
-        """Ask once for admission. Admitted holds the host until `leave`."""
+        """Ask once for admission to a host (or to one of its slots). Admitted holds it until `leave`."""
         parts, now = self._parts, self._parts.clock.now()
-        answer = await parts.blocking(
-            lambda: parts.store.acquire_host(host, token=self._token, job_id=self._job_id, now=now, skew=parts.skew)
-        )
+        host = leased_slot(host, parts.allowances)
+        answer = await parts.blocking(lambda: self._acquire(host, now))
         if isinstance(answer, Admitted):
             self._host, self._admitted, self._entered_at = host, True, now
         return answer
 
+    def _acquire(self, host: str, now: datetime) -> Admitted | Deferred:
+        """The store's answer, or the pause that the host asked another of its slots for: it means all of them."""
+        parts, name = self._parts, host_of(host)
+        for slot in slots_of(name, parts.allowances.get(name, 1)) if name in parts.allowances else ():
+            record = parts.store.get_host(slot) if slot != host else None
+            if record is not None and (until := pausing_until(record, now=now, skew=parts.skew)) is not None:
+                return Deferred(until=until, reason=DeferralReason.COOLING)
+        return parts.store.acquire_host(host, token=self._token, job_id=self._job_id, now=now, skew=parts.skew)
+
     async def enter(self, host: str) -> None:
         """Return when the host may be visited: at once if it was asked for already, else after a bounded wait."""
-        if self._admitted and host == self._host:
-            return
-        if host == self._host:
-            await self._return_to(host)
+        if self._host is not None and host == host_of(self._host):
+            if not self._admitted:
+                await self._return_to(self._host)
             return
         line = self._parts.lines.of(host)
         line.join(self._job_id)

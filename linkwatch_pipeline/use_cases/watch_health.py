@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.health import Finding, HealthFacts, verdict
-from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains, is_retry, weekly_part, weekly_run_id
+from linkwatch_pipeline.domain.runs import Run, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
+from linkwatch_pipeline.use_cases.dead_letters import letters_of
 
 EXPORT_WARNING_AFTER = timedelta(days=80)
 
@@ -33,14 +34,9 @@ def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
         watched_since=min(active_since, default=None),
         runs=runs,
         unsettled=tuple(store.notices(unsettled_only=True)),
-        dead_letters=sum(_abandoned(store, run) for run in runs),
+        dead_letters=sum(letter.redriven_as is None for letter in letters_of(store, runs)),
         unexported_weeks=_unexported_weeks(store, all_runs, now),
     )
-
-
-def _abandoned(store: Store, run: Run) -> int:
-    counts = run.totals or count_chains(store.chains(run.run_id))
-    return counts.by_end.get(JobStatus.ABANDONED.value, 0)
 
 
 def _unexported_weeks(store: Store, runs: list[Run], now: datetime) -> tuple[datetime, ...]:

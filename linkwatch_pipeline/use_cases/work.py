@@ -11,12 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from linkwatch_pipeline.domain.errors import StoreError
-from linkwatch_pipeline.domain.runs import CheckJob, JobRecord
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus
 from linkwatch_pipeline.domain.scheduling import WorkBook
 from linkwatch_pipeline.ports import Progress, Queue, Receipt
-from linkwatch_pipeline.use_cases.check import check_job, give_up
+from linkwatch_pipeline.use_cases.check import check_job
+from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import due_heads
 from linkwatch_pipeline.use_cases.tick import lost_heads
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -99,6 +101,8 @@ class LocalWork:
 
     async def send(self, job: JobRecord, delay: timedelta) -> None:
         self.order.expect_message(job)
+        if delay > self.parts.cooldown:
+            self.book.pause(job.host)
         self.queue.send([job.message], delay=delay)
         self._wake.set()
 
@@ -217,5 +221,11 @@ class LocalWork:
             return
         for job, delay in await self.parts.blocking(lambda: list(lost_heads(store, run, now=now))):
             await self.send(job, delay)
-        for letter in self.queue.dead_letters():
-            await give_up(self._watched_parts(), letter, self.send)
+        # This queue dies with the process: the abandoned job in the store is what remains of a letter.
+        settle = partial(settle_dead_letters, store, self.queue, now=now, keep=False)
+        for settled in await self.parts.blocking(lambda: list(settle())):
+            self._watched_parts().progress.job_ended(settled.job, JobStatus.ABANDONED.value)
+            self.book.end_unvisited(settled.job.host)
+            self.order.forget(settled.job.message)
+            if settled.following is not None:
+                await self.send(*settled.following)

@@ -22,6 +22,8 @@ from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.observations import RedirectHop
 from linkwatch_pipeline.domain.outcomes import Outcome, classify
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.ports import Clock
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 from linkwatch_pipeline_tests.world import Answer, Site, World
 from linkwatch_pipeline_tests.world.hostile import BEHAVIOURS, held, status
 from linkwatch_pipeline_tests.world.scripted_internet import ScriptedInternet
@@ -237,7 +239,7 @@ EXPECTED: dict[str, tuple[str, str | None, int | None]] = {
 }
 # These need the deadline to end, so theirs is short. The others are given time, so that a busy machine fails none.
 SLOW = {
-    "body_64k_held", "chunked_no_end", "cl_huge", "s404_trickle", "silent", "slow_1xx", "slow_redirect", "trickle_body",
+    "chunked_no_end", "cl_huge", "s404_trickle", "silent", "slow_1xx", "slow_redirect", "trickle_body",
     "trickle_headers",
 }  # fmt: skip
 
@@ -338,6 +340,13 @@ def test_at_most_64_kib_are_kept_and_a_cut_is_said(world: World, name: str, size
     assert (len(result.body), result.content_complete) == (size, complete)
 
 
+def test_a_page_of_exactly_64_kib_without_an_end_is_waited_for_one_second_only(world: World) -> None:
+    result = fetch(world, f"http://{HOSTILE}/body_64k_held", deadline=timedelta(seconds=10))
+    assert (result.status, result.failure, len(result.body)) == (200, None, MAX_BODY_BYTES)
+    assert not result.content_complete
+    assert 900 < result.network_ms < 4000
+
+
 def test_a_truncated_gzip_keeps_what_could_be_decoded_and_is_incomplete(world: World) -> None:
     result = fetch(world, f"http://{HOSTILE}/gzip_truncated")
     assert result.body.startswith(GUIDE)
@@ -405,11 +414,15 @@ def test_nothing_is_sent_but_what_is_needed_and_no_cookie_comes_back(world: Worl
 
 
 def scripted(
-    internet: ScriptedInternet, url: str, gate: Gate | None = None, policy: Policy | None = None
+    internet: ScriptedInternet,
+    url: str,
+    gate: Gate | None = None,
+    policy: Policy | None = None,
+    clock: Clock | None = None,
 ) -> FetchResult:
     fetcher = GuardedFetcher(
         policy or PublicPolicy(),
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         user_agent=AGENT,
         resolver=internet.resolver,
         ssl_context=ssl.create_default_context(),
@@ -576,6 +589,33 @@ def test_the_gate_hears_how_the_visit_ended(
     assert (left.answered, left.asked_to_pause) == (answered, asked_to_pause)
     assert left.retry_after == (timedelta(seconds=seconds) if seconds is not None else None)
     assert result.started_at <= left.at == result.ended_at
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        (b"Retry-After: 30", 30),
+        (b"retry-after:30", 30),
+        (b"Retry-After: 1m30s", 90),
+        (b"Retry-After: 30\r\nRetry-After: 60", 60),
+        (b"Retry-After: 60, 30", 60),
+        (b"Retry-After: Mon, 28 Sep 2026 09:02:00 GMT", 120),
+        (b"Retry-After: Mon, 28 Sep 2026 09:02:00 GMT\r\nRetry-After: 200", 200),
+        (b"Retry-After: Mon, 28 Sep 2026 19:02:00 GMT", 900),
+        (b"Retry-After: soon", None),
+        (b"Retry-After:", None),
+        (b"Retry-After: \xff\xfe", None),
+        (b"Retry-After: " + b"9" * 5000, 900),
+    ],
+)
+def test_every_form_of_retry_after_reaches_the_hosts_record(fields: bytes, seconds: int | None) -> None:
+    internet = ScriptedInternet({"a.example.net": ["1.1.1.1"]}, [b"HTTP/1.1 429 x\r\n" + fields + b"\r\n\r\n"])
+    gate = Gate()
+    clock = VirtualClock(datetime(2026, 9, 28, 9, 0, tzinfo=UTC))
+    scripted(internet, "http://a.example.net/", gate=gate, clock=clock)
+    (left,) = gate.left
+    assert left.asked_to_pause
+    assert left.retry_after == (timedelta(seconds=seconds) if seconds is not None else None)
 
 
 def test_a_deferred_hop_is_raised_on_after_the_first_host_was_left(world: World) -> None:

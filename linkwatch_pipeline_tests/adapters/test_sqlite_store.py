@@ -90,10 +90,15 @@ class TestTheFile:
         with closing(SqliteStore.open(path)) as again:
             assert connection_of(again).execute("SELECT * FROM sqlite_master").fetchall() == schema
 
-    def test_an_empty_file_becomes_a_store(self, path: Path) -> None:
+    def test_an_empty_file_is_a_lost_store_and_no_new_one(self, path: Path) -> None:
         path.touch()
-        with closing(SqliteStore.open(path)) as store:
-            assert list(store.links()) == []
+        with pytest.raises(StoreUnusable, match=r"is empty: .* Put a backup in its place, or delete"):
+            SqliteStore.open(path)
+        assert path.read_bytes() == b""
+
+    def test_a_new_one_appears_whole_and_leaves_nothing_beside_it(self, path: Path) -> None:
+        SqliteStore.open(path).close()
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
     def test_a_store_may_live_in_memory(self) -> None:
         with closing(SqliteStore.open(Path(":memory:"))) as store:

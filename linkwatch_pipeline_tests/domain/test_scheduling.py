@@ -71,6 +71,14 @@ def test_no_slot_is_kept_while_the_critical_host_is_being_visited() -> None:
     assert work.keeps_last_slot(1)
 
 
+def test_no_slot_is_kept_for_a_host_that_asked_for_a_pause_until_it_is_visited_again() -> None:
+    work = book(concurrency=2, big=50, **{f"h{n}": 1 for n in range(20)})
+    work.pause("big")
+    assert not work.keeps_last_slot(1)
+    visit(work, "big", seconds=2)
+    assert work.keeps_last_slot(1)
+
+
 def test_no_slot_is_kept_among_equals() -> None:
     work = book(concurrency=2, **{f"h{n}": 5 for n in range(40)})
     assert not work.keeps_last_slot(1)

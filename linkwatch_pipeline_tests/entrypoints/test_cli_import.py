@@ -129,3 +129,17 @@ def test_a_fixture_home_takes_what_it_can_reach(fixture_home: Terminal, folder: 
     said = fixture_home.fine("submit", "urls.txt", "--owner", "docs")
     assert "accepted" in said.out
     assert said.err == FIXTURE_NOTICE + "1 accepted, 0 already watched, 0 refused\n"
+
+
+def test_imported_links_that_are_never_visited_are_named_and_many_are_counted(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    rows = [f"l{n:02d},http://10.0.0.{n}/,docs,docs@example.com" for n in range(1, 24)]
+    file = tmp_path / "links.csv"
+    file.write_text("\n".join(["link_id,url,owner,notify", "ok,https://docs.python.org/3/,docs,", *rows]) + "\n")
+    said = terminal.fine("import", str(file))
+    lines = said.err.splitlines()
+    assert len(lines) == 21
+    assert lines[0].startswith("warning: l01 is watched, but every check of it will be uncertain (blocked_address)")
+    assert lines[-1] == "warning: so will those of 3 more links"
+    assert terminal.fine("import", str(file)).err == ""

@@ -96,6 +96,30 @@ def test_a_registered_link_is_listed_with_every_field_of_the_contract(terminal: 
     )
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1/", "(blocked_address): 127.0.0.1 port 80 is not a public address"),
+        ("http://[::1]/", "(blocked_address): ::1 port 80 is not a public address"),
+        ("http://169.254.169.254/latest", "(blocked_address): 169.254.169.254 port 80 is not a public address"),
+        ("http://localhost/", "(blocked_address): 'localhost' is not a name of the public Internet"),
+        ("http://wiki.internal/", "(blocked_address): 'wiki.internal' is not a name of the public Internet"),
+        ("https://docs.python.org:8443/", "(blocked_port): port 8443 is not 80 or 443"),
+    ],
+)
+def test_what_is_never_visited_is_said_when_it_is_registered(terminal: Terminal, url: str, why: str) -> None:
+    warning = f"warning: guide is watched, but every check of it will be uncertain {why}\n"
+    assert terminal.fine("register", "guide", url, *NEW_OWNER).err == warning
+    assert terminal.fine("update", "guide", "--expect", "Python").err == ""
+    assert terminal.fine("update", "guide", URL).err == ""
+    assert terminal.fine("update", "guide", url).err == warning
+
+
+def test_a_fixture_home_warns_of_all_but_its_fixtures(fixture_home: Terminal) -> None:
+    assert "warning" not in fixture_home.fine("register", "guide", SITE, *NEW_OWNER).err
+    assert "warning: other" in fixture_home.fine("register", "other", "http://127.0.0.1:9999/", *NEW_OWNER).err
+
+
 def test_links_are_filtered_by_owner_and_state(terminal: Terminal) -> None:
     terminal.fine("register", "guide", URL, *NEW_OWNER)
     assert [link["id"] for link in terminal.fine("links", "--owner", "docs", "--json").document] == ["guide"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from email import policy
 from email.parser import BytesParser
@@ -10,7 +11,8 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.observations import body_hash
-from linkwatch_pipeline_tests.builders import a_link, dispatched
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run
+from linkwatch_pipeline_tests.builders import MONDAY, a_link, a_run, dispatched
 from linkwatch_pipeline_tests.entrypoints.terminal import SITE, Said, Terminal
 
 OBSERVATION_FIELDS = [
@@ -216,3 +218,23 @@ def test_a_notice_that_nobody_can_be_told_makes_deliver_end_with_one(fixture_hom
 def test_what_others_wrote_moves_no_cursor(registered: Terminal) -> None:
     sentence = registered.refused("inspect", "--run", "\x1b[2J")
     assert "\x1b" not in sentence
+
+
+def test_a_run_shows_each_slot_of_a_host_and_who_agreed(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal.fine("links")
+    store = SqliteStore.open(terminal.home / "linkwatch.sqlite3")
+    links = [a_link("guide"), a_link("other")]
+    store.save_registry(links=[(link, None) for link in links])
+    run = dispatch_run(store, store.create_run(a_run()), now=MONDAY, allowances={"docs.example.com": 2})
+    store.close()
+    agreed = {"visits": 2, "agreed_with": "Ada, docs team"}
+    monkeypatch.setenv("LINKWATCH_ALLOWANCES", json.dumps({"docs.example.com": agreed, "a.example": agreed}))
+    hosts = terminal.fine("inspect", "--run", run.run_id, "--json").document["hosts"]
+    assert [(h["host"], h["jobs"], h["agreed_with"]) for h in hosts] == [
+        ("docs.example.com", 1, "Ada, docs team"),
+        ("docs.example.com#2", 1, "Ada, docs team"),
+    ]
+    lines = terminal.fine("inspect", "--run", run.run_id).out.splitlines()
+    assert [line for line in lines if "agreed" in line] == [
+        "docs.example.com: 2 visits at once, agreed with Ada, docs team"
+    ]

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,8 @@ from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, count_chains
-from linkwatch_pipeline.use_cases.check import check_job, give_up
+from linkwatch_pipeline.use_cases.check import check_job
+from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
@@ -70,6 +71,7 @@ class Faults:
     lose: float
     purges: int
     skew: timedelta  # zero: all workers share one machine
+    keep_letters: bool  # as SQS does
 
     @classmethod
     def drawn(cls, chance: random.Random) -> Faults:
@@ -79,6 +81,7 @@ class Faults:
             lose=chance.choice([0.0, 0.02, 0.1]),
             purges=chance.choice([0, 0, 1]),
             skew=chance.choice([timedelta(0), SKEW]),
+            keep_letters=chance.choice([False, True]),
         )
 
 
@@ -94,6 +97,7 @@ class Cluster:
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
     statuses: dict[str, list[Answer]] = field(default_factory=dict)
+    allowances: dict[str, int] = field(default_factory=dict)
     crashes: int = 0
 
     def __post_init__(self) -> None:
@@ -113,6 +117,8 @@ class Cluster:
         number = 0
         hosts = [f"h{n}.example" for n in range(self.chance.randint(1, 5))]
         for host in hosts:
+            if self.chance.random() < 0.2:
+                self.allowances[host] = self.chance.randint(2, 3)
             for _ in range(self.chance.randint(1, 5)):
                 url = f"http://{host}/{number}"
                 self.statuses[url] = [self._drawn_answer(hosts) for _ in range(4)]
@@ -196,6 +202,7 @@ class Process:
             cooldown=COOLDOWN,
             skew=cluster.faults.skew,
             default_confirm=1,
+            allowances=cluster.allowances,
         )
 
     async def work(self) -> None:
@@ -213,16 +220,19 @@ class Process:
 
     async def dispatch_or_tick(self) -> None:
         """What the minute's trigger does."""
-        store, now = self._cluster.store, self._clock.now()
+        store, now, agreed = self._cluster.store, self._clock.now(), self._cluster.allowances
+        crashing: SqliteStore = _Crashing(store, self)  # type: ignore[assignment]
         week = await self._blocking(lambda: start_week(store, MONDAY, now=max(now, MONDAY)))
         if not week.state.is_over and week.dispatched_at is None:
-            await self._blocking(lambda: dispatch_run(_Crashing(store, self), week, now=now))  # type: ignore[arg-type]
+            await self._blocking(lambda: dispatch_run(crashing, week, now=now, allowances=agreed))
             for job, delay in await self._blocking(lambda: list(due_heads(store, week.run_id, now=now))):
                 await self._send(job, delay)
-        for job, delay in await self._blocking(lambda: list(tick(_Crashing(store, self), now=now))):  # type: ignore[arg-type]
+        for job, delay in await self._blocking(lambda: list(tick(crashing, now=now, allowances=agreed))):
             await self._send(job, delay)
-        for letter in self._cluster.queue.dead_letters():
-            await give_up(self._parts, letter, self._send)
+        settle = partial(settle_dead_letters, crashing, self._cluster.queue, now=now)
+        for settled in await self._blocking(lambda: list(settle(keep=self._cluster.faults.keep_letters))):
+            if settled.following is not None:
+                await self._send(*settled.following)
 
     async def _send(self, job: JobRecord, delay: timedelta) -> None:
         self._perhaps_crash()
@@ -282,13 +292,18 @@ def check_invariants(cluster: Cluster) -> None:
 
 def _politeness(cluster: Cluster) -> None:
     for host in cluster.internet.hosts():
-        rest = cluster.internet.shortest_rest(host)
-        assert rest is None or rest >= COOLDOWN, f"{host} had only {rest} between two visits"
+        visits, allowed = cluster.internet.visits(host), cluster.allowances.get(host, 1)
+        for number, later in enumerate(visits):
+            near = [earlier for earlier in visits[:number] if later.started_at < earlier.ended_at + COOLDOWN]
+            assert len(near) < allowed, f"{host} had {len(near) + 1} visits within its rest, {allowed} agreed"
         if cluster.faults.crash:
             continue  # a worker that dies with the answer in its hands takes the wait that it named with it
-        for earlier, later in pairwise(cluster.internet.visits(host)):
-            rested = later.started_at - earlier.ended_at
-            wait = earlier.asked_to_wait
+        for earlier in visits:
+            began = [v.started_at for v in visits if v.started_at > earlier.ended_at]  # one may begin as another ends
+            rested, wait = (
+                min(began, default=datetime.max.replace(tzinfo=UTC)) - earlier.ended_at,
+                earlier.asked_to_wait,
+            )
             assert wait is None or rested >= wait, f"{host} asked for {wait} and was left alone for {rested}"
 
 

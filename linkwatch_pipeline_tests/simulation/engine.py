@@ -49,6 +49,7 @@ class Engine:
         self.chance = random.Random(seed)
         self.concurrency = concurrency
         self.worker = "worker-1"
+        self.allowances: dict[str, int] = {}
 
     def parts(self) -> CheckParts:
         async def blocking(call: Callable[[], T], /) -> T:
@@ -68,6 +69,7 @@ class Engine:
             cooldown=timedelta(seconds=1),
             skew=timedelta(0),
             default_confirm=1,
+            allowances=self.allowances,
         )
 
     def register(self, urls: Iterable[str]) -> None:
@@ -84,7 +86,7 @@ class Engine:
 
     def observe(self, *, hosts: Iterable[str] | None = None, week: datetime = MONDAY) -> Run:
         """Begin or resume the week's current run, work on it, and close it if it is over."""
-        run = begin_week(self.store, week, now=self.clock.now())
+        run = begin_week(self.store, week, now=self.clock.now(), allowances=self.allowances)
         if run.state.is_over:
             return run
         run_virtual(self.work(run, hosts), self.clock)

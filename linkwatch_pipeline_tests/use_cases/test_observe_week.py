@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import JobStatus, Run, RunState
@@ -151,6 +153,55 @@ def test_a_host_that_never_stops_saying_429_ends_after_three_retry_runs(build: B
     assert [i.partition("~")[2] for i in ids] == ["", "retry-1", "retry-2", "retry-3"]
     assert engine.week_is_over()
     assert len(engine.internet.log) == 4
+
+
+@pytest.mark.parametrize(("began_after_h", "retried"), [(23, True), (23.6, False)])
+def test_no_retry_run_begins_later_than_a_day_after_the_intended_time(
+    build: Build, began_after_h: float, retried: bool
+) -> None:
+    engine = build(lambda url, asked: Answer(status=429, retry_after="900"))
+    engine.register(urls(1, 3))
+    engine.clock.advance(timedelta(hours=began_after_h))
+    weekly = engine.observe()  # three answers, a quarter of an hour apart
+    assert weekly.totals is not None
+    assert weekly.totals.by_end == {"throttled": 3}
+    again = engine.observe()
+    assert (again.retry_of == weekly.run_id) is retried
+
+
+@pytest.mark.parametrize(
+    ("header", "waits_s"),
+    [("120", 120), ("2m", 120), ("Mon, 28 Sep 2026 09:02:00 GMT", 119.8), ("60, 120", 120), ("86400", 900), ("0", 1)],
+)
+def test_the_wait_that_a_host_names_is_kept_whatever_its_form(build: Build, header: str, waits_s: float) -> None:
+    engine = build(lambda url, asked: Answer(status=429 if url.endswith("0") else 200, retry_after=header))
+    engine.register(urls(1, 2))
+    engine.observe()
+    first, second = engine.internet.log
+    assert (second.started_at - first.ended_at).total_seconds() == pytest.approx(waits_s)
+
+
+@pytest.mark.parametrize("header", [None, "soon", "", "-5"])
+def test_without_a_usable_wait_the_pauses_are_drawn_and_grow_until_another_answer(
+    build: Build, header: str | None
+) -> None:
+    waits = []
+    for seed in range(20):
+        engine = build(
+            lambda url, asked: Answer(status=200 if url.endswith("9") else 429, retry_after=header), seed=seed
+        )
+        engine.store.close()
+        engine.store = SqliteStore.open(Path(":memory:"))
+        engine.register(["http://a.example/0", "http://a.example/1", "http://a.example/9", "http://a.example/3"])
+        engine.observe()
+        log = engine.internet.log
+        waits.append([(b.started_at - a.ended_at).total_seconds() for a, b in pairwise(log)])
+        record = engine.store.get_host("a.example")
+        assert record is not None
+        assert record.backoff_level == 1  # the 200 between took it back to none
+    assert all(1 <= first <= 30 and 1 <= second <= 60 and after_200 == 1 for first, second, after_200 in waits)
+    assert len({first for first, _, _ in waits}) == 20  # full jitter: no two alike
+    assert max(second for _, second, _ in waits) > 30
 
 
 def test_a_redirect_is_a_visit_to_its_own_host_and_keeps_that_hosts_rest(build: Build) -> None:

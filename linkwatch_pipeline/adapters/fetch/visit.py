@@ -25,6 +25,8 @@ FOLLOWED = (301, 302, 303, 307, 308)
 _WITHOUT_BODY = (204, 205, 304)
 # The body of another status than 2xx carries no verdict, so it is not worth a long wait.
 _SIDE_BODY_PATIENCE = timedelta(seconds=2)
+# All that is judged is there; whether the page ends here is worth no more than this.
+_END_PATIENCE = timedelta(seconds=1)
 # So many bytes in a row without one byte of body are trailers (or other padding), not a page.
 _TRAILER_ALLOWANCE = 16 * 1024
 
@@ -85,8 +87,8 @@ class Visitor:
         if visit.status in FOLLOWED or visit.status in _WITHOUT_BODY:
             return
         patience = None if _is_success(visit.status) else _SIDE_BODY_PATIENCE.total_seconds()
-        async with asyncio.timeout(patience):
-            await _read_body(response, visit, backend)
+        async with asyncio.timeout(patience) as limit:
+            await _read_body(response, visit, backend, limit)
 
     def _request(self, url: Url) -> httpcore.Request:
         return httpcore.Request(
@@ -102,13 +104,18 @@ class Visitor:
         )
 
 
-async def _read_body(response: httpcore.Response, visit: Visit, backend: GuardedBackend) -> None:
+async def _read_body(
+    response: httpcore.Response, visit: Visit, backend: GuardedBackend, limit: asyncio.Timeout
+) -> None:
     """Read at most 64 KiB into the visit; a longer body is cut and marked incomplete."""
+    now = asyncio.get_running_loop().time
     wire_at_last_byte = backend.wire.received
     try:
         async for chunk in response.aiter_stream():
             wire_at_last_byte = backend.wire.received
             visit.raw_body += chunk
+            if len(visit.raw_body) == MAX_BODY_BYTES and limit.when() is None:
+                limit.reschedule(now() + _END_PATIENCE.total_seconds())
             if len(visit.raw_body) > MAX_BODY_BYTES:
                 # Ending it from below unwinds httpcore's generators; leaving the loop would abandon them half-read.
                 backend.wire.close()

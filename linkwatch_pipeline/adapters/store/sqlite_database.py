@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import resources
 from pathlib import Path
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any
 
 from linkwatch_pipeline.adapters.store.rows import R, Row, Table
@@ -21,6 +22,7 @@ APPLICATION_ID = int.from_bytes(b"lkwt", "big")
 STREAM_ROWS = 500
 _MIGRATIONS = "linkwatch_pipeline.adapters.store.migrations"
 _WAL_ATTEMPTS = 20
+_IN_MEMORY = ":memory:"
 
 
 @dataclass(slots=True)
@@ -46,6 +48,34 @@ class Database:
 
         Raises: StoreUnusable (not ours, damaged, or newer than this linkwatch), StoreUnavailable.
         """
+        if str(path) != _IN_MEMORY and not path.exists():
+            cls._create(path, busy_timeout)
+        if str(path) != _IN_MEMORY and path.stat().st_size == 0:
+            # Never taken as new: a new one appears whole, so something has emptied this one.
+            raise StoreUnusable(
+                f"{path} is empty: a database that was there is lost, or never came to be. "
+                "Put a backup in its place, or delete the empty file to begin anew."
+            )
+        return cls._connect(path, busy_timeout)
+
+    @classmethod
+    def _create(cls, path: Path, busy_timeout: timedelta) -> None:
+        """Make a database beside and give it its name when it is whole. Whoever is slower takes what is there."""
+        fresh = path.with_name(f"{path.name}.new-{os.getpid()}-{get_ident()}")
+        try:
+            cls._connect(fresh, busy_timeout).close()
+            with suppress(FileExistsError):
+                os.link(fresh, path)
+            _keep_name(path.parent)
+        except OSError as error:
+            raise StoreUnavailable(f"{path} cannot be made: {error.strerror}. Nothing was written.") from error
+        finally:
+            for leftover in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    fresh.with_name(fresh.name + leftover).unlink()
+
+    @classmethod
+    def _connect(cls, path: Path, busy_timeout: timedelta) -> Database:
         with _in_our_words(path):
             connection = sqlite3.connect(
                 path, timeout=busy_timeout.total_seconds(), isolation_level=None, check_same_thread=False
@@ -231,6 +261,15 @@ class Transaction:
     def update(self, table: Table[R], record: R, *columns: str) -> None:
         """Write the named columns (all beside the key if none is named) of the record's row."""
         self._connection.execute(*table.update(record, columns))
+
+
+def _keep_name(folder: Path) -> None:
+    """Let the name of a new file outlive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _migration_scripts() -> list[str]:

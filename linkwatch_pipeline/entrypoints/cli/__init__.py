@@ -17,6 +17,7 @@ import click
 from linkwatch_pipeline.domain.errors import AlreadyRunning, LinkwatchError
 from linkwatch_pipeline.entrypoints.cli import (
     check,
+    dead_letters,
     deliver,
     demo,
     dev,
@@ -92,6 +93,8 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     inspect.inspect,
     inspect.outbox,
     deliver.deliver,
+    dead_letters.dead_letters,
+    dead_letters.enqueue,
     report.report,
     health.health,
     simulate.simulate,

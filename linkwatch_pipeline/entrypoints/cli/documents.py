@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from linkwatch_pipeline.domain.allowances import Allowance, host_of
 from linkwatch_pipeline.domain.coverage import completeness, coverage
 from linkwatch_pipeline.domain.health import Finding
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
-from linkwatch_pipeline.domain.runs import Run, RunCounts
+from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
+from linkwatch_pipeline.use_cases.redrive import Redriven
 
 Document = dict[str, object]
 
@@ -100,11 +103,11 @@ def history_document(history: History) -> Document:
     }
 
 
-def run_document(view: RunView) -> Document:
-    """A run: its summary, its hosts, and what was observed, in order."""
+def run_document(view: RunView, agreed: Mapping[str, Allowance]) -> Document:
+    """A run: its summary, its hosts (or their slots, with what was agreed), and what was observed, in order."""
     return {
         "run": run_summary(view.run, view.counts),
-        "hosts": [_host_document(host) for host in view.hosts],
+        "hosts": [_host_document(host, agreed) for host in view.hosts],
         "transcript": [
             {
                 "host": host,
@@ -169,9 +172,11 @@ def moment(value: datetime | None) -> str | None:
     return format_utc(value) if value is not None else None
 
 
-def _host_document(host: HostView) -> Document:
+def _host_document(host: HostView, agreed: Mapping[str, Allowance]) -> Document:
+    allowance = agreed.get(host_of(host.host))
     return {
         "host": host.host,
+        "agreed_with": allowance.agreed_with if allowance is not None else None,
         "jobs": host.jobs,
         "remaining": host.remaining,
         "outcomes": dict(host.outcomes),
@@ -181,4 +186,27 @@ def _host_document(host: HostView) -> Document:
         "throttled_in_a_row": host.throttled_in_a_row,
         "first_observed_at": moment(host.first_observed_at),
         "last_observed_at": moment(host.last_observed_at),
+    }
+
+
+def job_document(job: JobRecord, redriven_as: JobRecord | None) -> Document:
+    """A job that was given up, or one that looks again for it."""
+    return {
+        "job_id": job.job_id,
+        "run_id": job.run_id,
+        "link_id": job.link_id,
+        "host": job.host,
+        "sequence": job.sequence,
+        "status": job.status.value,
+        "reason": job.reason.value if job.reason is not None else None,
+        "retry_of": job.retry_of,
+        "redriven_as": redriven_as.job_id if redriven_as is not None else None,
+    }
+
+
+def redriven_document(done: Redriven) -> Document:
+    """What a redrive made, and what it could not."""
+    return {
+        "jobs": [job_document(job, None) for job in done.jobs],
+        "refused": [{"job_id": job_id, "why": why} for job_id, why in done.refused.items()],
     }

@@ -8,6 +8,7 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import complain, note, say
+from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
 KINDS = (".csv", ".json", ".yaml", ".yml")
 EXIT_REFUSED = 2
@@ -29,6 +30,8 @@ def import_file(context: click.Context, file: Path) -> int:
     table = read_table(file, KINDS)
     with open_app(context) as app:
         done = import_links(app.store, table, now=app.clock.now())
+        ids = [i for change, those in done.ids.items() if change is not Change.UNCHANGED for i in those]
+        warn_of_unreachable(context, filter(None, map(app.store.get_link, ids)))
     if done.problems:
         for problem in done.problems:
             note(f"{file}:{problem.line}: {problem.field}: {problem.problem}")

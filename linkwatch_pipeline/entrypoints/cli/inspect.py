@@ -13,6 +13,7 @@ from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from linkwatch_pipeline.domain.allowances import Allowance
     from linkwatch_pipeline.domain.notices import Notice
     from linkwatch_pipeline.domain.observations import Observation
     from linkwatch_pipeline.use_cases.inspect import History, RunView
@@ -33,7 +34,8 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
     with open_app(context) as app:
         if run_id is not None:
             view = inspect_run(app.store, run_id=run_id, now=app.clock.now())
-            print_json(documents.run_document(view)) if as_json else _print_run(view)
+            agreed = app.settings.allowances
+            print_json(documents.run_document(view, agreed)) if as_json else _print_run(view, agreed)
             return
         history = inspect_links(app.store, link_id=link_id)
     print_json(documents.history_document(history)) if as_json else _print_history(history)
@@ -86,7 +88,8 @@ def _print_notices(notices: Iterable[Notice]) -> None:
     )
 
 
-def _print_run(view: RunView) -> None:
+def _print_run(view: RunView, agreed: Mapping[str, Allowance]) -> None:
+    from linkwatch_pipeline.domain.allowances import host_of
     from linkwatch_pipeline.domain.coverage import percent
 
     run = view.run
@@ -110,6 +113,8 @@ def _print_run(view: RunView) -> None:
             for h in view.hosts
         ),
     )
+    for name in sorted({host_of(h.host) for h in view.hosts} & set(agreed)):
+        say(f"{name}: {agreed[name].visits} visits at once, agreed with {agreed[name].agreed_with}")
     say("")
     print_table(
         ("STARTED", "HOST", "LINK", "STATUS", "OUTCOME", "REASON", "MS"),

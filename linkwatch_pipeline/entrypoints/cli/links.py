@@ -9,6 +9,7 @@ import click
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.links import Link
@@ -49,6 +50,7 @@ def register(
             now=app.clock.now(),
         )
     _tell(done)
+    warn_of_unreachable(context, [done.link])
 
 
 @click.command()
@@ -95,6 +97,7 @@ def update(
             now=app.clock.now(),
         )
     _tell(done)
+    warn_of_unreachable(context, [done.link] if url is not None else [])
 
 
 @click.command()

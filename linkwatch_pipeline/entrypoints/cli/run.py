@@ -132,6 +132,7 @@ def _run_and_print(app: App, intended_at: datetime, as_json: bool) -> int:
     from linkwatch_pipeline.entrypoints.cli.documents import run_summary
     from linkwatch_pipeline.entrypoints.cli.progress import ProgressLine
     from linkwatch_pipeline.use_cases.close_run import run_counts
+    from linkwatch_pipeline.use_cases.dead_letters import letters_of
 
     def expected(run_id: str) -> int:
         found = app.store.get_run(run_id)
@@ -147,7 +148,8 @@ def _run_and_print(app: App, intended_at: datetime, as_json: bool) -> int:
             [(r.run_id, r.state.value, c.expected, percent(coverage(c)), _ends(c.by_end.items())) for r, c in counted],
         )
         say("see 'linkwatch inspect --run RUN', 'linkwatch outbox' and 'linkwatch dev'")
-    unseen = counted[-1][1].by_end.get("expired", 0) + sum(c.by_end.get("abandoned", 0) for _, c in counted)
+    given_up = sum(letter.redriven_as is None for letter in letters_of(app.store, runs))
+    unseen = counted[-1][1].by_end.get("expired", 0) + given_up
     return 0 if unseen == 0 and all(r.state is RunState.CLOSED for r in runs) else 1
 
 

@@ -1,0 +1,105 @@
+"""`linkwatch dead-letters` and `enqueue`: a list, a redrive, and clear words when there is nothing to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.runs import JobStatus, count_chains, weekly_run_id
+from linkwatch_pipeline_tests.builders import a_link, a_run, dispatched
+from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
+
+URLS = {"first": "https://a.example/1", "second": "https://a.example/2", "third": "https://b.example/"}
+
+
+def begin(terminal: Terminal, *, given_up: tuple[str, ...], began_before: timedelta) -> str:
+    """A week in the terminal's home whose jobs were given up, closed unless there are none; its run id."""
+    terminal.fine("links")
+    at = (SystemClock().now() - began_before).replace(microsecond=0)
+    store = SqliteStore.open(terminal.home / "linkwatch.sqlite3")
+    try:
+        since = datetime(2026, 1, 1, tzinfo=UTC)
+        store.save_registry(links=[(a_link(name, url, active_since=since), None) for name, url in URLS.items()])
+        run = a_run(at)
+        for job in dispatched(store, list(store.links()), run=run):
+            if job.link_id in given_up:
+                store.end_job(job, status=JobStatus.ABANDONED, reason=Reason.DEAD_LETTER)
+            elif given_up:
+                store.end_job(job, status=JobStatus.CANCELLED, reason=Reason.RETIRED)
+        if given_up:
+            store.close_run(run.run_id, totals=count_chains(store.chains(run.run_id)), at=at)
+    finally:
+        store.close()
+    return weekly_run_id(at)
+
+
+@pytest.fixture
+def run_id(terminal: Terminal) -> str:
+    """The id of a run that closed just now, with two jobs given up."""
+    return begin(terminal, given_up=("first", "third"), began_before=timedelta(minutes=5))
+
+
+def test_what_was_given_up_is_listed_with_its_reason(terminal: Terminal, run_id: str) -> None:
+    assert terminal.fine("dead-letters").out.splitlines()[1:] == [
+        f"{run_id}:first  a.example  dead_letter  -",
+        f"{run_id}:third  b.example  dead_letter  -",
+    ]
+    document = terminal.fine("dead-letters", "--json").document
+    assert [(entry["job_id"], entry["status"], entry["redriven_as"]) for entry in document] == [
+        (f"{run_id}:first", "abandoned", None),
+        (f"{run_id}:third", "abandoned", None),
+    ]
+
+
+def test_one_is_redriven_and_the_other_stays(terminal: Terminal, run_id: str) -> None:
+    retry = f"{run_id}~retry-1"
+    assert terminal.fine("dead-letters", "--redrive", f"{run_id}:third").out == (
+        f"redriven: {run_id}:third as {retry}:third\n"
+        f"'linkwatch resume {retry}' checks them, if no other process works on runs\n"
+    )
+    listed = terminal.fine("dead-letters", "--json").document
+    assert [entry["redriven_as"] for entry in listed] == [None, f"{retry}:third"]
+    assert "was redriven already" in terminal.refused("dead-letters", "--redrive", f"{run_id}:third")
+    summary = terminal.fine("inspect", "--run", retry, "--json").document["run"]
+    assert (summary["state"], summary["expected"], summary["retry_of"]) == ("open", 1, run_id)
+
+
+def test_all_are_redriven_in_one_run_and_then_there_is_nothing_left(terminal: Terminal, run_id: str) -> None:
+    document = terminal.fine("dead-letters", "--all", "--json").document
+    assert [job["job_id"] for job in document["jobs"]] == [f"{run_id}~retry-1:first", f"{run_id}~retry-1:third"]
+    assert document["refused"] == []
+    assert terminal.fine("dead-letters", "--all").out == "there is nothing to redrive\n"
+
+
+def test_all_but_the_changed_ones_are_redriven_and_each_of_those_says_why(terminal: Terminal, run_id: str) -> None:
+    terminal.fine("retire", "first")
+    said = terminal.run("dead-letters", "--all")
+    assert said.code == 1
+    assert said.err == f"linkwatch: {run_id}:first belongs to a link that is retired.\n"
+    assert f"redriven: {run_id}:third" in said.out
+
+
+def test_after_a_day_only_a_check_by_hand_is_left(terminal: Terminal) -> None:
+    run_id = begin(terminal, given_up=("first",), began_before=timedelta(hours=25))
+    assert "check it by hand" in terminal.refused("dead-letters", "--redrive", f"{run_id}:first")
+
+
+def test_redriving_something_else_is_refused_in_one_sentence(terminal: Terminal) -> None:
+    assert "is no job of a run" in terminal.refused("dead-letters", "--redrive", "nonsense")
+    assert "not both" in terminal.refused("dead-letters", "--redrive", "x:y", "--all")
+
+
+def test_enqueue_names_the_pending_job_and_who_will_do_it(terminal: Terminal) -> None:
+    run_id = begin(terminal, given_up=(), began_before=timedelta(minutes=5))
+    said = terminal.fine("enqueue", "second")
+    assert said.out.startswith(f"pending: {run_id}:second. ")
+    assert f"'linkwatch resume {run_id}'" in said.out
+
+
+def test_enqueue_refuses_what_has_no_pending_job(terminal: Terminal, run_id: str) -> None:
+    assert "no link 'nobody'" in terminal.refused("enqueue", "nobody")
+    assert "'linkwatch check first'" in terminal.refused("enqueue", "first")
