@@ -25,6 +25,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     import_file,
     inspect,
     links,
+    mutes,
     owners,
     record,
     report,
@@ -32,6 +33,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     scan,
     simulate,
     submit,
+    suspect,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -92,6 +94,12 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     inspect.inspect,
     inspect.outbox,
     deliver.deliver,
+    suspect.release_notices,
+    suspect.discard_notices,
+    mutes.ack,
+    mutes.mute,
+    mutes.unmute,
+    mutes.mutes,
     report.report,
     health.health,
     simulate.simulate,
