@@ -28,13 +28,14 @@ from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.domain.allowances import Allowances
+from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
 from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
-from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work import LocalOrder
@@ -84,6 +85,19 @@ class App:
     @property
     def default_confirm(self) -> int:
         return self.settings.confirm
+
+    @property
+    def breaker(self) -> BreakerRules:
+        """When a run is suspect."""
+        chosen = self.settings
+        return BreakerRules(
+            is_on=chosen.breaker,
+            hosts=chosen.breaker_hosts,
+            hosts_share=chosen.breaker_hosts_percent / 100,
+            links=chosen.breaker_links,
+            links_share=chosen.breaker_links_percent / 100,
+            canaries=chosen.canaries,
+        )
 
     @property
     def user_agent(self) -> str:
@@ -236,7 +250,12 @@ class App:
             clock=self.clock,
             sender=self.settings.mail_from,
             claimant=new_worker("deliver"),
+            breaker=self.breaker,
         )
+
+    def prepare_delivery(self) -> None:
+        """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""
+        prepare_delivery(self.store, self.breaker, now=self.clock.now())
 
     def close(self) -> None:
         """Close what was opened."""

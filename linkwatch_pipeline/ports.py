@@ -21,6 +21,7 @@ from linkwatch_pipeline.domain.hosts import (
     HostRecord,
 )
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link, Owner
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import Outcome
@@ -31,6 +32,7 @@ from linkwatch_pipeline.domain.runs import (
     HostChain,
     JobRecord,
     JobStatus,
+    Ruling,
     Run,
     RunCounts,
 )
@@ -204,8 +206,12 @@ class RunStore(Protocol):
         """Write the totals once and close the run. Repeating it changes nothing."""
         ...
 
+    def rule_on_run(self, run_id: str, ruling: Ruling, *, replaces: Ruling | None) -> bool:
+        """Write what was decided about a run's notices, if `replaces` is what was decided before; whether it was."""
+        ...
+
     def prune_runs(self, *, started_before: datetime) -> int:
-        """Forget jobs, chains and summaries of closed runs started before then; how many runs."""
+        """Forget jobs, chains and summaries of closed runs started before then, except held ones; how many runs."""
         ...
 
 
@@ -280,7 +286,7 @@ class HistoryStore(Protocol):
 
 
 class OutboxStore(Protocol):
-    """Notices."""
+    """Notices, and what stops their delivery."""
 
     def notices(
         self,
@@ -301,6 +307,19 @@ class OutboxStore(Protocol):
 
     def save_notice(self, notice: Notice, *, claimed_by: str) -> bool:
         """Write the delivery fields of a notice that `claimed_by` still holds; False (nothing written) otherwise."""
+        ...
+
+    def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
+        """Write the delivery fields of a notice, whoever holds it; False (nothing written) if it is not as in
+        `replaces` any more. A holder whose claim this ends cannot save its own word afterwards."""
+        ...
+
+    def mutes(self) -> Iterator[Mute]:
+        """All mutes, those that ended included, in target order."""
+        ...
+
+    def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:
+        """Write a target's mute whole; False (nothing written) if the stored one is not `replaces` (None: absent)."""
         ...
 
 
@@ -385,9 +404,14 @@ class Fetcher(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """One e-mail, ready but for its transport. `headers` are further ones, already safe."""
+    """One e-mail, ready but for its transport.
+
+    `transition_id` is the mail's own id: the transition that it tells, or an id derived from owner and run if it tells
+    several. Providers carry it, escaped, back in their events. `transition_ids` are then all that it tells.
+    """
 
     transition_id: str
+    transition_ids: tuple[str, ...] = ()
     sender: str
     recipient: str
     copies: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from linkwatch_pipeline.domain.allowances import MAX_AGREED_WITH, MAX_VISITS, Allowance
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.domain.hosts import COOLDOWN
-from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_address, check_confirm
+from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_address, check_confirm, check_link_id
 from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 
 SETTINGS_FILE = "linkwatch.toml"
@@ -42,6 +42,12 @@ class Settings:
     profile: str = "local"
     allowed_hosts: tuple[str, ...] = ()
     allowances: Mapping[str, Allowance] = field(default_factory=dict)
+    breaker: bool = True
+    breaker_hosts: int = 5
+    breaker_hosts_percent: int = 10
+    breaker_links: int = 20
+    breaker_links_percent: int = 25
+    canaries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +237,24 @@ def _allowance(host: str, entry: object) -> Allowance:
     return Allowance(visits=visits, agreed_with=agreed_with.strip())
 
 
+def _check_switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _check_link_ids(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError('a list of link ids, such as ["front-page", "docs-home", "status-page"]')
+    return tuple(check_link_id(name, "canaries") for name in value)
+
+
+def _read_switch(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
 def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -238,6 +262,8 @@ def _split_names(text: str) -> list[str]:
 def _as_toml(value: object) -> str:
     if isinstance(value, Mapping):
         return "{}"  # its only default
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)
@@ -280,5 +306,30 @@ _KEYS: Mapping[str, _Key] = {
         check=_check_allowances,
         about="Hosts whose operators agreed to more than one visit at once: a table by host name, each with visits\n"
         "and agreed_with.",
+    ),
+    "breaker": _Key(
+        read=_read_switch,
+        check=_check_switch,
+        about="Whether a run in which suspiciously much fails has its notices held until a person decides.",
+    ),
+    "breaker_hosts": _Key(
+        read=int,
+        check=_whole_number(1, 1_000_000),
+        about="A run is suspect if more hosts than this, and than the next line's share of those checked, broke anew\n"
+        "or newly gave no certain answer.",
+    ),
+    "breaker_hosts_percent": _Key(read=int, check=_whole_number(0, 100), about="The share of hosts, in percent."),
+    "breaker_links": _Key(
+        read=int,
+        check=_whole_number(1, 1_000_000),
+        about="A run is suspect if more links than this, and than the next line's share of those checked, are\n"
+        "uncertain, those of the worst host left out.",
+    ),
+    "breaker_links_percent": _Key(read=int, check=_whole_number(0, 100), about="The share of links, in percent."),
+    "canaries": _Key(
+        read=_split_names,
+        check=_check_link_ids,
+        about="Ids of links that never fail while linkwatch is well, three or so on different hosts. A run is suspect\n"
+        "if two thirds of them fail.",
     ),
 }

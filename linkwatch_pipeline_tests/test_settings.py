@@ -51,6 +51,12 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_PROFILE": "local",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
         "LINKWATCH_ALLOWANCES": '{"Docs.Example.com": {"visits": 2, "agreed_with": " Ada, docs team "}}',
+        "LINKWATCH_BREAKER": "false",
+        "LINKWATCH_BREAKER_HOSTS": "7",
+        "LINKWATCH_BREAKER_HOSTS_PERCENT": "15",
+        "LINKWATCH_BREAKER_LINKS": "30",
+        "LINKWATCH_BREAKER_LINKS_PERCENT": "40",
+        "LINKWATCH_CANARIES": "home, docs.example.com",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -63,6 +69,12 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         profile="local",
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
         allowances={"docs.example.com": Allowance(visits=2, agreed_with="Ada, docs team")},
+        breaker=False,
+        breaker_hosts=7,
+        breaker_hosts_percent=15,
+        breaker_links=30,
+        breaker_links_percent=40,
+        canaries=("home", "docs.example.com"),
     )
 
 
@@ -131,6 +143,11 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
         ('allowed_hosts = ["a b"]', "not a host name"),
+        ("breaker = 1", "true or false"),
+        ("breaker_hosts = 0", "1 to 1000000"),
+        ("breaker_links_percent = 101", "0 to 100"),
+        ('canaries = "home"', "a list of link ids"),
+        ('canaries = ["no such id"]', "not a link id"),
         ("confirm = ", "not valid TOML"),
     ],
 )

@@ -7,7 +7,8 @@ import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.tables import NOTICE_COLUMNS, column_schema, notice_table
-from linkwatch_pipeline.domain.notices import NoticeStatus, is_claimable
+from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.deliver import due_notices
 
 SHOWN_FOR = timedelta(days=30)
 
@@ -39,6 +40,9 @@ def deliveries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "failed": report.failed,
             "unknown": report.unknown,
             "without_owner": report.without_owner,
+            "muted": report.muted,
+            "discarded": report.discarded,
+            "held": standing[NoticeStatus.HELD],
             "still_unsettled": sum(standing[status] for status in NoticeStatus if not status.is_settled),
         }
     )
@@ -59,11 +63,12 @@ deliver_notices_job = dg.define_asset_job(
 def outbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """The outbox itself decides what is sent: this only wakes somebody."""
     app: App = context.resources.app
+    app.prepare_delivery()
     now = app.clock.now()
-    unsettled = list(app.store.notices(unsettled_only=True))
-    due = [notice for notice in unsettled if is_claimable(notice, now)]
+    due = due_notices(app.store, now=now)
     if not due:
-        return dg.SkipReason(f"0 of {len(unsettled)} unsettled notices are due")
+        unsettled = sum(1 for _ in app.store.notices(unsettled_only=True))
+        return dg.SkipReason(f"0 of {unsettled} unsettled notices are due")
     # A run key is used up even by a failed run, so it carries the attempt and the minute.
     first = due[0]
     key = f"{first.transition_id}:{first.attempts}:{len(due)}:{now:%Y%m%d%H%M}"

@@ -58,6 +58,8 @@ NOTICE_COLUMNS: Columns = (
     dg.TableColumn("attempts", "int"),
     dg.TableColumn("sent", description="UTC"),
     dg.TableColumn("next_attempt", description="UTC, empty if at once or never"),
+    dg.TableColumn("released", description="when it may first be sent (UTC), empty until its run is released"),
+    dg.TableColumn("mail", description="which mail told it: a mail of its own, or a digest"),
     dg.TableColumn("last_error"),
 )
 HOST_COLUMNS: Columns = (
@@ -237,11 +239,19 @@ def notice_table(notices: Iterable[Notice]) -> dg.TableMetadataValue:
                 n.attempts,
                 _moment(n.sent_at),
                 _moment(n.next_attempt_at),
+                _moment(n.release_at),
+                _mail(n),
                 n.last_error or "",
             )
             for n in notices
         ],
     )
+
+
+def _mail(notice: Notice) -> str:
+    if notice.mail_id is None:
+        return ""
+    return "its own" if notice.mail_id == notice.transition_id else notice.mail_id
 
 
 def _change(told: Transition | Notice) -> str:

@@ -56,11 +56,15 @@ def outbox(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     They are sent afterwards, by `deliveries`, which shows where they stand now.
     """
     app: App = context.resources.app
-    notices = notices_of_week(app.store, context.partition_time_window.start)
+    week = context.partition_time_window.start
+    app.in_week(week).prepare_delivery()
+    notices = notices_of_week(app.store, week)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(notices),
             "pending": sum(notice.status is NoticeStatus.PENDING for notice in notices),
+            "held": sum(notice.status is NoticeStatus.HELD for notice in notices),
+            "muted": sum(notice.status is NoticeStatus.MUTED for notice in notices),
             "unsettled": sum(not notice.status.is_settled for notice in notices),
             "notices": notice_table(notices),
         }

@@ -24,7 +24,7 @@ def _look(app: App) -> tuple[Finding, ...]:
     """All findings, as of now; in a story home as of its last week, since nobody runs the weeks after the story."""
     week = latest_week(app.store)
     app = app.in_week(week) if week is not None else app
-    return watch_health(app.store, app.metrics, clock=app.clock)
+    return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker)
 
 
 @dg.asset(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from linkwatch_pipeline.domain.mutes import MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import (
     DEADLINE_AFTER,
@@ -18,6 +19,8 @@ from linkwatch_pipeline.domain.runs import (
 )
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
 
+MUTE_EXPIRED_FOR = timedelta(days=7)
+MUTE_UNUSED_AFTER = timedelta(days=14)
 NOTICE_TOO_OLD_AFTER = timedelta(minutes=5)
 DISPATCH_TOO_SLOW_AFTER = timedelta(minutes=10)
 # A weekly run that is not there this long after its intended time was not dispatched.
@@ -46,7 +49,7 @@ class Finding:
 class HealthFacts:
     """What the verdict rests on. `watched_since` is when the first active link was registered, None without links.
 
-    `runs` are the runs of the current week, of older weeks still open, and `missed_weeks` the recorded gaps.
+    `runs` are the runs of the current week, and older ones that are open or held; `missed_weeks` the recorded gaps.
     `unsettled` are the notices that are neither sent nor settled otherwise.
     """
 
@@ -56,6 +59,7 @@ class HealthFacts:
     unsettled: tuple[Notice, ...]
     dead_letters: int
     unexported_weeks: tuple[datetime, ...] = ()
+    mutes: tuple[MuteView, ...] = ()
 
 
 def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
@@ -63,7 +67,9 @@ def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
     found = [
         *_missing_run(facts),
         *_runs(facts),
+        *_held_runs(facts),
         *_notices(facts),
+        *_mutes(facts),
         *_dead_letters(facts),
         *_exports(facts),
     ]
@@ -124,6 +130,21 @@ def _runs(facts: HealthFacts) -> Iterable[Finding]:
             )
 
 
+def _held_runs(facts: HealthFacts) -> Iterable[Finding]:
+    for run in facts.runs:
+        if run.ruling is None or not run.is_held:
+            continue
+        held = sum(n.run_id == run.run_id and n.status is NoticeStatus.HELD for n in facts.unsettled)
+        yield Finding(
+            code="run_suspect",
+            severity=Severity.CRITICAL,
+            subject=run.run_id,
+            detail=f"{run.ruling.why}. Its {held} notices are held; look at it, then run "
+            f"'linkwatch release-notices {run.run_id}' or 'linkwatch discard-notices {run.run_id}'.",
+            since=run.ruling.at,
+        )
+
+
 def _notices(facts: HealthFacts) -> Iterable[Finding]:
     for notice in facts.unsettled:
         if notice.status is NoticeStatus.UNKNOWN:
@@ -142,6 +163,8 @@ def _notices(facts: HealthFacts) -> Iterable[Finding]:
                 detail=f"The mail was refused for good: {notice.last_error}",
                 since=notice.created_at,
             )
+        elif notice.status is NoticeStatus.HELD or notice.release_at is None:
+            continue
         elif notice.owner is None:
             yield Finding(
                 code="notice_without_owner",
@@ -159,6 +182,29 @@ def _notices(facts: HealthFacts) -> Iterable[Finding]:
                 detail=f"The notice is {notice.status.value} longer than 5 minutes after its release"
                 + (f"; last error: {notice.last_error}" if notice.last_error else "; run 'linkwatch deliver'."),
                 since=notice.release_at,
+            )
+
+
+def _mutes(facts: HealthFacts) -> Iterable[Finding]:
+    for view in facts.mutes:
+        mute = view.mute
+        if mute.ended_at is None and mute.until <= facts.now < mute.until + MUTE_EXPIRED_FOR:
+            yield Finding(
+                code="mute_expired",
+                severity=Severity.WARNING,
+                subject=mute.target,
+                detail=f"The mute ran out; changes are told again. {view.broken} of its {view.links} links are broken.",
+                since=mute.until,
+            )
+        unused = not view.links or (not view.broken and facts.now >= mute.since + MUTE_UNUSED_AFTER)
+        if mute.is_active(facts.now) and unused:
+            yield Finding(
+                code="mute_unused",
+                severity=Severity.WARNING,
+                subject=mute.target,
+                detail=f"None of the {view.links} links that it covers is broken; end it with "
+                f"'linkwatch unmute {mute.target}'.",
+                since=mute.since,
             )
 
 

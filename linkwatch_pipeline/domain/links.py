@@ -18,6 +18,8 @@ _TEAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,79}")
 _ADDRESS_LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 _ADDRESS_DOMAIN = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9-]{2,63}")
 MAX_MARKER_CHARACTERS = 500
+MAX_REASON_CHARACTERS = 300
+MAX_PERSON_CHARACTERS = 80
 MAX_CONFIRM = 10
 MAX_SEQUENCE = 9_999_999_999  # ten digits: stores sort by them as text
 
@@ -60,6 +62,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """Somebody knows that a link is broken. It holds for the state with this `version` and no other."""
+
+    version: int
+    reason: str
+    by: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """Configuration and current state of one watched URL. `host` is its politeness key.
 
@@ -84,6 +96,7 @@ class Link:
     last_sequence: int = -1
     broken_streak: int = 0
     allocations: Mapping[AllocationSlot, Allocation]
+    ack: Ack | None = None
 
     def __post_init__(self) -> None:
         require_utc("active_since", self.active_since)
@@ -93,13 +106,27 @@ class Link:
         """The highest sequence applied or promised; the next one allocated is one more."""
         return max([self.last_sequence, *(a.sequence for a in self.allocations.values())])
 
+    @property
+    def acknowledged(self) -> Ack | None:
+        """The acknowledgement that holds now: of this very break. A recovery ends it without anybody writing."""
+        holds = self.state is LinkState.BROKEN and self.ack is not None and self.ack.version == self.version
+        return self.ack if holds else None
+
+
+class Delivery(StrEnum):
+    """How a team is told: a mail for each change, or one for all changes of a run."""
+
+    EACH = "each"
+    DIGEST = "digest"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A team and the one address that its notices go to: trusted configuration."""
+    """A team, the one address that its notices go to, and how: trusted configuration."""
 
     team: str
     address: str
+    delivery: Delivery = Delivery.EACH
 
 
 def check_link_id(value: str, field: str = "link id") -> str:
@@ -172,6 +199,16 @@ def check_marker(value: str | None, field: str = "expect") -> str | None:
     return value
 
 
+def check_reason(value: str, field: str = "reason") -> str:
+    """Why somebody acknowledged or muted something, or InvalidInput."""
+    return _check_line(value, field, "a reason", MAX_REASON_CHARACTERS)
+
+
+def check_person(value: str | None, field: str = "by") -> str | None:
+    """Who decided something, or InvalidInput; None is not known."""
+    return _check_line(value, field, "a name", MAX_PERSON_CHARACTERS) if value is not None else None
+
+
 def check_confirm(value: int | None, field: str = "confirm") -> int | None:
     """How many failing observations in a row make a link broken, or InvalidInput; None means the setting for all."""
     if value is None:
@@ -192,6 +229,16 @@ def check_sequence(value: object, field: str = "sequence") -> int:
             field,
             f"{_shown(value)} is not a sequence",
             f"Give a whole number from 0 to {MAX_SEQUENCE}.",
+        )
+    return value
+
+
+def _check_line(value: str, field: str, kind: str, most: int) -> str:
+    if not value.strip() or len(value) > most or not value.isprintable():
+        raise InvalidInput(
+            field,
+            f"{_shown(value)} cannot be {kind}",
+            f"Give 1 to {most} printable characters on one line, not only spaces.",
         )
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 
 from linkwatch_pipeline.domain.links import Link, LinkState, Place
 from linkwatch_pipeline.domain.observations import Observation
@@ -13,6 +14,8 @@ from linkwatch_pipeline.domain.transitions import Transition
 
 # A claim outlives every provider call (bounded by seconds) and ends soon enough for the five-minute promise.
 CLAIM_FOR = timedelta(minutes=2)
+# Begins `last_error` from the first lost answer on: from then on every mail may be a duplicate.
+LOST_ANSWER = "an earlier attempt ended without an answer, so the owner may have this mail twice"
 _RETRY_WAITS = (
     timedelta(minutes=1),
     timedelta(minutes=5),
@@ -59,7 +62,9 @@ _SETTLED = frozenset(
 class Notice:
     """Everything that a mail says, so that it outlives its observation, and how its delivery stands.
 
-    `release_at` is when it may first be sent (UTC). `recipient` is resolved from the owner when an attempt begins.
+    `release_at` is when it may first be sent (UTC), None until its run is released. `recipient` is resolved from the
+    owner when an attempt begins. `mail_id` is that of the mail that told it, or tries to: its own transition id, or a
+    digest's (`digest_id`); None before the first attempt.
     """
 
     transition_id: str
@@ -77,12 +82,13 @@ class Notice:
     observed_reason: Reason | None
     observed_at: datetime
     created_at: datetime
-    release_at: datetime
+    release_at: datetime | None
     status: NoticeStatus = NoticeStatus.PENDING
     attempts: int = 0
     claimed_by: str | None = None
     claim_until: datetime | None = None
     recipient: str | None = None
+    mail_id: str | None = None
     provider_id: str | None = None
     last_error: str | None = None
     next_attempt_at: datetime | None = None
@@ -90,7 +96,7 @@ class Notice:
 
 
 def notice_for(link: Link, transition: Transition, observation: Observation, *, now: datetime) -> Notice:
-    """The notice that is committed together with its transition; released at once."""
+    """The notice that is committed together with its transition; a check by hand releases it at once."""
     return Notice(
         transition_id=transition.id,
         link_id=link.id,
@@ -107,7 +113,7 @@ def notice_for(link: Link, transition: Transition, observation: Observation, *, 
         observed_reason=observation.reason,
         observed_at=observation.observed_at,
         created_at=now,
-        release_at=now,
+        release_at=now if observation.run_id is None else None,
     )
 
 
@@ -118,10 +124,17 @@ def is_claimable(notice: Notice, now: datetime) -> bool:
     attempt. `sending` and `unknown` may already be in a mailbox: only `is_retryable_unknown` lets those be repeated.
     """
     if notice.status is NoticeStatus.PENDING:
-        return notice.release_at <= now and (notice.next_attempt_at is None or notice.next_attempt_at <= now)
+        released = notice.release_at is not None and notice.release_at <= now
+        return released and (notice.next_attempt_at is None or notice.next_attempt_at <= now)
     if notice.status is NoticeStatus.CLAIMED:
         return notice.claim_until is not None and notice.claim_until <= now
     return is_retryable_unknown(notice, now)
+
+
+def is_waiting(notice: Notice, now: datetime) -> bool:
+    """Whether nobody works on it and no mail is in doubt: it can still be stopped for certain."""
+    vanished = notice.status is NoticeStatus.CLAIMED and notice.claim_until is not None and notice.claim_until <= now
+    return notice.status is NoticeStatus.PENDING or vanished
 
 
 def is_retryable_unknown(notice: Notice, now: datetime) -> bool:
@@ -135,8 +148,36 @@ def is_retryable_unknown(notice: Notice, now: datetime) -> bool:
 
 
 def claimed(notice: Notice, *, by: str, now: datetime) -> Notice:
-    """The notice in the hands of one sender."""
-    return replace(notice, status=NoticeStatus.CLAIMED, claimed_by=by, claim_until=now + CLAIM_FOR)
+    """The notice in the hands of one sender. A doubt about an earlier attempt is written down with the claim."""
+    in_doubt = notice.status in (NoticeStatus.SENDING, NoticeStatus.UNKNOWN) and not is_possible_duplicate(notice)
+    return replace(
+        notice,
+        status=NoticeStatus.CLAIMED,
+        claimed_by=by,
+        claim_until=now + CLAIM_FOR,
+        last_error=LOST_ANSWER if in_doubt else notice.last_error,
+    )
+
+
+def is_possible_duplicate(notice: Notice) -> bool:
+    """Whether an earlier attempt may have reached the mailbox, whatever became of the notice since."""
+    return notice.last_error is not None and notice.last_error.startswith(LOST_ANSWER)
+
+
+def digest_id(owner: str, run_id: str, first: str) -> str:
+    """`digest:RUN:0a1b2c3d4e5f`: the identity of one digest of an owner and a run.
+
+    Args: first: the transition whose attempt was the first to be written down. It stands in one digest only, so that
+        a second digest of the same owner and run (of notices made late) is never taken for the first.
+    """
+    return f"digest:{run_id}:{sha256(f'{owner}|{first}'.encode()).hexdigest()[:12]}"
+
+
+def run_of_digest(mail_id: str) -> str | None:
+    """The run that a digest's id names; None for the id of a mail that tells one transition."""
+    kind, _, rest = mail_id.partition(":")
+    run_id, _, _ = rest.rpartition(":")
+    return run_id if kind == "digest" and run_id else None
 
 
 def retry_wait(attempts: int) -> timedelta:

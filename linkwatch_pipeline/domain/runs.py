@@ -41,6 +41,24 @@ class RunState(StrEnum):
         return self in (RunState.CLOSED, RunState.MISSED)
 
 
+class RulingKind(StrEnum):
+    """What was decided about the notices of a run."""
+
+    RELEASED = "released"
+    HELD = "held"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """The decision about a run's notices: `by` a person, or None if linkwatch ruled; `why` a sentence or empty."""
+
+    kind: RulingKind
+    at: datetime
+    by: str | None = None
+    why: str = ""
+
+
 class JobStatus(StrEnum):
     """`done` has an observation; the other terminal ones say why there is none. A terminal job never reopens."""
 
@@ -132,7 +150,10 @@ class HostChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The run's summary row. `cursor` is the last host dispatched; `totals` is written once, when the run closes."""
+    """The run's summary row. `cursor` is the last host dispatched; `totals` is written once, when the run closes.
+
+    `ruling` is what was decided about its notices, None before that.
+    """
 
     run_id: str
     intended_at: datetime
@@ -145,6 +166,7 @@ class Run:
     cursor: str | None = None
     retry_of: str | None = None
     totals: RunCounts | None = None
+    ruling: Ruling | None = None
 
     def __post_init__(self) -> None:
         require_utc("intended_at", self.intended_at)
@@ -154,6 +176,11 @@ class Run:
     def deadline_at(self) -> datetime:
         """A run that is not closed by then is late; a retry run is measured from its own start."""
         return (self.intended_at if self.retry_of is None else self.started_at) + DEADLINE_AFTER
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its notices wait for a person's decision."""
+        return self.ruling is not None and self.ruling.kind is RulingKind.HELD
 
     @property
     def expires_at(self) -> datetime:

@@ -1,5 +1,9 @@
 """Telling owners: every notice that is due is claimed, its attempt written down, its mail handed over (SPEC 10).
 
+A mail tells one notice, or all of an owner's notices of one run that are due together (a digest); the discipline is the
+same for each notice of it. Mails about one link go in order, and what an owner was told last decides what is told next
+(`domain.telling`).
+
 The policy for a lost answer: the notice is `unknown`; unless the provider's own events say more, it is sent again
 after an hour, at most until its fifth attempt, and that mail and its record admit to being a possible duplicate. Then a
 person or a late event decides. A crash leaves a claim or a `sending` behind; `domain.notices` makes those claimable.
@@ -8,23 +12,42 @@ person or a late event decides. A crash leaves a claim or a `sending` behind; `d
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
-from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_claimable, retry_wait
-from linkwatch_pipeline.ports import Clock, Notifier, Store
+from linkwatch_pipeline.domain.links import Delivery, Owner
+from linkwatch_pipeline.domain.mutes import mute_of
+from linkwatch_pipeline.domain.notices import (
+    LOST_ANSWER,
+    Notice,
+    NoticeStatus,
+    digest_id,
+    is_claimable,
+    is_possible_duplicate,
+    is_waiting,
+    retry_wait,
+    run_of_digest,
+)
+from linkwatch_pipeline.domain.telling import is_lone_recovery, is_overtaken, waits_for_earlier
+from linkwatch_pipeline.domain.urls import host_key
+from linkwatch_pipeline.ports import Clock, Mail, Notifier, Store
+from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
+from linkwatch_pipeline.use_cases.mute import lift_mutes, tell_difference
+from linkwatch_pipeline.use_cases.release import release_notices
 
 logger = logging.getLogger(__name__)
 
-WAIT_FOR_OWNER = timedelta(minutes=5)
 WAIT_FOR_WORD = timedelta(hours=1)
 MOST_ATTEMPTS_WITHOUT_WORD = 5
-# Begins `last_error` from the first lost answer on: from then on every mail may be a duplicate.
-LOST_ANSWER = "an earlier attempt ended without an answer, so the owner may have this mail twice"
+MOST_IN_A_MAIL = 1000  # all of its notices are claimed and written down well within one claim
+NEVER_TOLD = "nobody was told of the break, so its end is not announced alone"
+OVERTAKEN = "a later change of this link was settled without telling it"
 
 
 class _End(StrEnum):
@@ -36,6 +59,9 @@ class _End(StrEnum):
     UNKNOWN = "unknown"
     WAITING = "waiting"
     WITHOUT_OWNER = "without_owner"
+    HELD = "held"
+    MUTED = "muted"
+    DISCARDED = "discarded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +69,8 @@ class DeliveryReport:
     """How many notices a delivery brought to which end.
 
     `retried` were not accepted and will be tried again. `waiting` are the unsettled ones that it left alone: not due,
-    in another sender's hands, given up earlier, or beyond the limit. `without_owner` have nobody to be told.
+    in another sender's hands, given up earlier, or beyond the limit. `without_owner` have nobody to be told. `held`
+    wait for a person's decision about their run. `muted` and `discarded` are settled without a mail.
     """
 
     sent: int = 0
@@ -52,11 +79,14 @@ class DeliveryReport:
     unknown: int = 0
     waiting: int = 0
     without_owner: int = 0
+    held: int = 0
+    muted: int = 0
+    discarded: int = 0
 
     @property
     def unsent(self) -> int:
-        """Notices that nobody has been told of for certain."""
-        return self.retried + self.failed + self.unknown + self.waiting + self.without_owner
+        """Notices that nobody has been told of for certain, and somebody should be."""
+        return self.retried + self.failed + self.unknown + self.waiting + self.without_owner + self.held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +98,14 @@ class _Sender:
     claimant: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """A notice in this sender's hands that may go into a mail now."""
+
+    notice: Notice
+    owner: Owner
+
+
 def deliver_notices(
     store: Store,
     notifier: Notifier,
@@ -76,100 +114,234 @@ def deliver_notices(
     sender: str,
     claimant: str,
     limit: int | None = None,
+    breaker: BreakerRules | None = None,
 ) -> DeliveryReport:
     """Send every notice that is due, oldest first, whatever day it was made. One bad notice never stops the others.
+
+    Runs whose time has come are ruled on first, and mutes that are over lifted.
 
     Args:
         sender: the address that mails come from.
         claimant: names this sender; unique among all that may be at work.
         limit: how many notices to try at most; None for all.
+        breaker: when a run is suspect; None for the usual rules.
     """
     parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
-    ends = dict.fromkeys(_End, 0)
+    prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
+    ends: Counter[_End] = Counter()
     tried = 0
     # Read whole, since what is read changes meanwhile; unsettled notices are few.
-    for notice in list(store.notices(unsettled_only=True)):
-        due = is_claimable(notice, clock.now()) and (limit is None or tried < limit)
-        tried += due
-        ends[_deliver_safely(parts, notice) if due else _End.WAITING] += 1
-    return DeliveryReport(**{end.value: count for end, count in ends.items()})
+    for mail in _mails(store, list(store.notices(unsettled_only=True))):
+        now = clock.now()
+        claimable = [notice for notice in mail if is_claimable(notice, now)]
+        due = claimable[: limit - tried] if limit is not None else claimable
+        tried += len(due)
+        ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
+        ends.update([_End.WAITING] * (len(claimable) - len(due)))
+        ends.update(_deliver_safely(parts, due))
+    return DeliveryReport(**{end.value: ends[end] for end in _End})
 
 
-def _deliver_safely(parts: _Sender, notice: Notice) -> _End:
+def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime) -> None:
+    """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""
+    release_notices(store, breaker, now=now)
+    lift_mutes(store, now=now)
+
+
+def due_notices(store: Store, *, now: datetime) -> list[Notice]:
+    """The unsettled notices that a delivery would do something about now: not those that nobody can be told."""
+    unsettled = store.notices(unsettled_only=True)
+    return [n for n in unsettled if is_claimable(n, now) and _owner_of(store, n) is not None]
+
+
+def notices_of_mail(store: Store, mail_id: str) -> list[Notice]:
+    """All notices that a mail told, by the id that it carried (`Mail.transition_id`); none if nobody knows it."""
+    run_id = run_of_digest(mail_id)
+    if run_id is not None:
+        return [notice for notice in store.notices(run_id=run_id) if notice.mail_id == mail_id]
+    notice = store.get_notice(mail_id)
+    return [notice] if notice is not None else []
+
+
+def _mails(store: Store, notices: Sequence[Notice]) -> list[list[Notice]]:
+    """The notices that go together in one mail, in the order of the first of each; very long mails are cut."""
+    mails: dict[tuple[str, ...], list[Notice]] = {}
+    for notice in notices:
+        mails.setdefault(_mail_key(store, notice), []).append(notice)
+    return [mail[i : i + MOST_IN_A_MAIL] for mail in mails.values() for i in range(0, len(mail), MOST_IN_A_MAIL)]
+
+
+def _mail_key(store: Store, notice: Notice) -> tuple[str, ...]:
+    """What a notice has in common with those in its mail. Whoever was tried in one mail is tried again in that one."""
+    if notice.mail_id is not None:
+        return (notice.mail_id,)
+    owner = _owner_of(store, notice)
+    if owner is None or owner.delivery is Delivery.EACH or notice.run_id is None:
+        return (notice.transition_id,)
+    return (owner.team, notice.run_id)
+
+
+def _left_alone(notice: Notice) -> _End:
+    return _End.HELD if notice.status is NoticeStatus.HELD else _End.WAITING
+
+
+def _deliver_safely(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
+    ids = [notice.transition_id for notice in mail]
     try:
-        end = _deliver(parts, notice)
+        ends = _deliver(parts, mail)
     except Exception:  # a notice that trips us up must not silence the others; its claim ends by itself
-        logger.exception("notice not delivered", extra={"action": "deliver", "transition_id": notice.transition_id})
-        return _End.WAITING
-    logger.info("notice handled", extra={"action": "deliver", "transition_id": notice.transition_id, "end": end.value})
-    return end
+        logger.exception("notice not delivered", extra={"action": "deliver", "transition_id": ", ".join(ids)})
+        return [_End.WAITING] * len(mail)
+    for name, end in zip(ids, ends, strict=True):
+        logger.info("notice handled", extra={"action": "deliver", "transition_id": name, "end": end.value})
+    return ends
 
 
-def _deliver(parts: _Sender, found: Notice) -> _End:
+def _deliver(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
+    """Tell the notices of one mail; what became of each, in their order."""
+    taken = [_take(parts, found) for found in mail]
+    telling = [part for part in taken if isinstance(part, _Taken)]
+    sent = iter(_send(parts, telling) if telling else ())
+    return [next(sent) if isinstance(part, _Taken) else part for part in taken]
+
+
+def _take(parts: _Sender, found: Notice) -> _Taken | _End:
+    """Claim a notice if it may be told now; otherwise settle or leave it, and say which."""
+    owner = _owner_of(parts.store, found)
+    aside = _set_aside(parts, found, owner)
+    if aside is not None or owner is None:
+        return aside or _End.WITHOUT_OWNER
     notice = parts.store.claim_notice(found.transition_id, by=parts.claimant, now=parts.clock.now())
     if notice is None:
         return _End.WAITING
-    recipient = _address_of(parts.store, notice)
-    if recipient is None:
-        return _release_without_owner(parts, notice)
-    repeated = found.status in (NoticeStatus.SENDING, NoticeStatus.UNKNOWN) or _is_possible_duplicate(notice)
-    if repeated and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
-        return _settle(
-            parts, replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
-        )
-    copies = [address for address in _copies(parts.store, notice) if address != recipient]
-    mail = compose(notice, recipient, copies, sender=parts.address, now=parts.clock.now(), repeated=repeated)
-    attempt = replace(
-        notice,
-        status=NoticeStatus.SENDING,
-        attempts=notice.attempts + 1,
-        recipient=recipient,
-        next_attempt_at=None,
-        last_error=LOST_ANSWER if repeated else notice.last_error,
-    )
-    if not parts.store.save_notice(attempt, claimed_by=parts.claimant):
+    if is_possible_duplicate(notice) and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
+        parked = replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
+        return _settle(parts, parked)
+    return _Taken(notice=notice, owner=owner)
+
+
+def _set_aside(parts: _Sender, found: Notice, owner: Owner | None) -> _End | None:
+    """Why a notice is not told now, after settling it if it never will be; None if it is to be told."""
+    store, now = parts.store, parts.clock.now()
+    if mute_of(store.mutes(), found.link_id, host_key(found.url), now=now) is not None:
+        return _mute(parts, found) if is_waiting(found, now) else _End.WAITING
+    siblings = list(store.notices(link_id=found.link_id))
+    if is_waiting(found, now) and is_overtaken(found, siblings):
+        return _mute(parts, found, why=OVERTAKEN)
+    if waits_for_earlier(found, siblings):
         return _End.WAITING
+    if is_waiting(found, now) and is_lone_recovery(found, siblings):
+        settled = replace(_untouched(found), status=NoticeStatus.DISCARDED, last_error=NEVER_TOLD)
+        return _End.DISCARDED if store.update_notice(settled, replaces=found) else _End.WAITING
+    return _say_that_nobody_is_there(store, found) if owner is None else None
+
+
+def _mute(parts: _Sender, found: Notice, *, why: str | None = None) -> _End:
+    """Settle a notice as muted. If the mute ended at this very moment, nobody may look again: so look here."""
+    store = parts.store
+    muted = replace(_untouched(found), status=NoticeStatus.MUTED, last_error=why or found.last_error)
+    if not store.update_notice(muted, replaces=found):
+        return _End.WAITING
+    if mute_of(store.mutes(), found.link_id, host_key(found.url), now=parts.clock.now()) is None:
+        tell_difference(store, found.link_id, now=parts.clock.now())
+    return _End.MUTED
+
+
+def _untouched(notice: Notice) -> Notice:
+    """The notice in nobody's hands."""
+    return replace(notice, claimed_by=None, claim_until=None, next_attempt_at=None)
+
+
+def _say_that_nobody_is_there(store: Store, notice: Notice) -> _End:
+    """Leave a notice pending, so that an owner who is named later is told at once; say why, once."""
+    missing = f"team {notice.owner!r} has no address" if notice.owner is not None else "the link has no owner"
+    said = replace(notice, last_error=_error(notice, f"{missing}, so nobody can be told"))
+    if said != notice:
+        store.update_notice(said, replaces=notice)
+    return _End.WITHOUT_OWNER
+
+
+def _send(parts: _Sender, telling: Sequence[_Taken]) -> list[_End]:
+    """Write the attempts down, call the provider once, and write down what it said."""
+    attempts = _write_attempts(parts, telling)
+    held = [attempt for attempt in attempts if attempt is not None]
+    outcomes = iter(_hand_over(parts, telling, held) if held else ())
+    return [next(outcomes) if attempt is not None else _End.WAITING for attempt in attempts]
+
+
+def _write_attempts(parts: _Sender, telling: Sequence[_Taken]) -> list[Notice | None]:
+    """Each notice as written down before the call; None for one that another sender took over meanwhile."""
+    attempts: list[Notice | None] = []
+    mail_id = telling[0].notice.mail_id
+    for part in telling:
+        attempt = _attempt(part, mail_id or _new_mail_id(part))
+        saved = parts.store.save_notice(attempt, claimed_by=parts.claimant)
+        # The first that is written down names the mail: it stands in no other.
+        mail_id = mail_id or (attempt.mail_id if saved else None)
+        attempts.append(attempt if saved else None)
+    return attempts
+
+
+def _new_mail_id(part: _Taken) -> str:
+    notice = part.notice
+    if part.owner.delivery is Delivery.DIGEST and notice.run_id is not None:
+        return digest_id(part.owner.team, notice.run_id, notice.transition_id)
+    return notice.transition_id
+
+
+def _attempt(part: _Taken, mail_id: str) -> Notice:
+    return replace(
+        part.notice,
+        status=NoticeStatus.SENDING,
+        attempts=part.notice.attempts + 1,
+        recipient=part.owner.address,
+        mail_id=mail_id,
+        next_attempt_at=None,
+        last_error=LOST_ANSWER if is_possible_duplicate(part.notice) else part.notice.last_error,
+    )
+
+
+def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Notice]) -> list[_End]:
+    ids = ", ".join(attempt.transition_id for attempt in attempts)
+    doing, kind = "composing", DeliveryFailure.NOT_ACCEPTED
     try:
+        mail = _composed(parts, telling[0].owner, attempts)
+        doing, kind = "sending", DeliveryFailure.UNKNOWN  # from here on a fault of ours may leave a mail behind
         provider_id = parts.notifier.send(mail)
     except DeliveryError as error:
-        return _settle(parts, _after_failure(attempt, error, now=parts.clock.now()))
-    except Exception as exc:  # a fault of ours in mid-call: the provider may have the mail, so this counts as unknown
-        logger.exception("sending failed", extra={"action": "deliver", "transition_id": notice.transition_id})
-        fault = DeliveryError(f"internal fault while sending: {exc!r}", DeliveryFailure.UNKNOWN)
-        return _settle(parts, _after_failure(attempt, fault, now=parts.clock.now()))
-    return _settle(parts, _after_acceptance(attempt, provider_id, now=parts.clock.now()))
+        failure = error
+    except Exception as exc:
+        logger.exception("%s failed", doing, extra={"action": "deliver", "transition_id": ids})
+        failure = DeliveryError(f"internal fault while {doing}: {exc!r}", kind)
+    else:
+        return [_settle(parts, _after_acceptance(n, provider_id, now=parts.clock.now())) for n in attempts]
+    return [_settle(parts, _after_failure(attempt, failure, now=parts.clock.now())) for attempt in attempts]
 
 
-def _address_of(store: Store, notice: Notice) -> str | None:
-    """Where the notice goes now. A notice made before its link had an owner goes to the owner set since."""
+def _composed(parts: _Sender, owner: Owner, attempts: Sequence[Notice]) -> Mail:
+    first = attempts[0]
+    mail_id = first.mail_id or first.transition_id
+    copies = [address for address in _copies(parts.store, attempts) if address != owner.address]
+    repeated = any(is_possible_duplicate(attempt) for attempt in attempts)
+    now = parts.clock.now()
+    if run_of_digest(mail_id) is None:
+        return compose(first, owner.address, copies, sender=parts.address, now=now, repeated=repeated)
+    return compose_digest(attempts, owner, copies, mail_id=mail_id, sender=parts.address, now=now, repeated=repeated)
+
+
+def _owner_of(store: Store, notice: Notice) -> Owner | None:
+    """Who is told now. A notice made before its link had an owner goes to the owner set since."""
     team = notice.owner
     if team is None:
         link = store.get_link(notice.link_id)
         team = link.owner if link is not None else None
-    owner = store.get_owner(team) if team is not None else None
-    return owner.address if owner is not None else None
+    return store.get_owner(team) if team is not None else None
 
 
-def _copies(store: Store, notice: Notice) -> Iterator[str]:
+def _copies(store: Store, notices: Sequence[Notice]) -> Iterator[str]:
     """The addresses of the other teams, each once."""
-    owners = (store.get_owner(team) for team in notice.also_used_by)
+    owners = (store.get_owner(team) for notice in notices for team in notice.also_used_by)
     yield from dict.fromkeys(owner.address for owner in owners if owner is not None)
-
-
-def _is_possible_duplicate(notice: Notice) -> bool:
-    return notice.last_error is not None and notice.last_error.startswith(LOST_ANSWER)
-
-
-def _release_without_owner(parts: _Sender, notice: Notice) -> _End:
-    missing = f"team {notice.owner!r} has no address" if notice.owner is not None else "the link has no owner"
-    waiting = replace(
-        notice,
-        status=NoticeStatus.PENDING,
-        last_error=_error(notice, f"{missing}, so nobody can be told"),
-        next_attempt_at=parts.clock.now() + WAIT_FOR_OWNER,
-    )
-    _save(parts, waiting)
-    return _End.WITHOUT_OWNER
 
 
 def _after_acceptance(attempt: Notice, provider_id: str, *, now: datetime) -> Notice:
@@ -178,7 +350,7 @@ def _after_acceptance(attempt: Notice, provider_id: str, *, now: datetime) -> No
         status=NoticeStatus.SENT,
         provider_id=provider_id,
         sent_at=now,
-        last_error=attempt.last_error if _is_possible_duplicate(attempt) else None,
+        last_error=attempt.last_error if is_possible_duplicate(attempt) else None,
     )
 
 
@@ -195,7 +367,7 @@ def _after_failure(attempt: Notice, error: DeliveryError, *, now: datetime) -> N
 
 def _error(notice: Notice, message: str) -> str:
     """The message, behind the admission that must not be lost."""
-    return f"{LOST_ANSWER}; {message}" if _is_possible_duplicate(notice) else message
+    return f"{LOST_ANSWER}; {message}" if is_possible_duplicate(notice) else message
 
 
 def _settle(parts: _Sender, notice: Notice) -> _End:

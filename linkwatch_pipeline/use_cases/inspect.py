@@ -9,22 +9,25 @@ from datetime import datetime, timedelta
 from linkwatch_pipeline.domain.coverage import completeness, coverage
 from linkwatch_pipeline.domain.errors import InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import Link, check_link_id
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, check_run_id
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.mute import active_mutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """All records of one link, or of all of them, in the store's orders."""
+    """All records of one link, or of all of them, in the store's orders; `mutes` holds those that are muted now."""
 
     links: tuple[Link, ...]
     observations: tuple[Observation, ...]
     transitions: tuple[Transition, ...]
     notices: tuple[Notice, ...]
+    mutes: Mapping[str, Mute]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ class RunView:
     transcript: tuple[tuple[str, Observation], ...]  # with the host that was visited
 
 
-def inspect_links(store: Store, *, link_id: str | None = None) -> History:
+def inspect_links(store: Store, *, link_id: str | None = None, now: datetime) -> History:
     """Everything about one link, or about all. Raises InvalidInput, NotFound."""
     if link_id is None:
         links = tuple(store.links())
@@ -72,6 +75,7 @@ def inspect_links(store: Store, *, link_id: str | None = None) -> History:
         observations=tuple(store.observations(link_id=link_id)),
         transitions=tuple(store.transitions(link_id=link_id)),
         notices=tuple(store.notices(link_id=link_id)),
+        mutes=active_mutes(store, links, now=now),
     )
 
 

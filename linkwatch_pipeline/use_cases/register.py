@@ -14,6 +14,7 @@ from typing import Final
 
 from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.links import (
+    Delivery,
     Link,
     LinkState,
     Owner,
@@ -58,9 +59,20 @@ class Registered:
     change: Change
 
 
-def set_owner(store: Store, *, team: str, address: str) -> Owner:
-    """Say where a team's notices go from now on, those that are still pending included. Raises InvalidInput."""
-    owner = Owner(team=check_team(team), address=check_address(address))
+def set_owner(store: Store, *, team: str, address: str | None, delivery: Delivery | None = None) -> Owner:
+    """Say where a team's notices go from now on, and how, those that are still pending included.
+
+    Args: address, delivery: None keeps what is known; without anything known, a mail goes out for each change.
+    Raises: InvalidInput, NotFound for a new team without an address.
+    """
+    known = store.get_owner(check_team(team))
+    if address is not None:
+        owner = Owner(team=team, address=check_address(address), delivery=known.delivery if known else Delivery.EACH)
+    elif known is not None:
+        owner = known
+    else:
+        raise NotFound(f"there is no owner {team!r}; give its address too: 'linkwatch owner {team} ADDRESS'.")
+    owner = replace(owner, delivery=delivery or owner.delivery)
     store.put_owner(owner)
     return owner
 

@@ -21,12 +21,13 @@ from linkwatch_pipeline.adapters.store import rows
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.hosts import HostRecord
-from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, LinkState, Owner, Place
+from linkwatch_pipeline.domain.links import Ack, Allocation, AllocationSlot, Delivery, LinkState, Owner, Place
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import NoticeStatus, notice_for
 from linkwatch_pipeline.domain.observations import RedirectHop
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
-from linkwatch_pipeline.domain.runs import JobStatus, RunCounts
+from linkwatch_pipeline.domain.runs import JobStatus, Ruling, RulingKind, RunCounts, RunState
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import ExportedWeek, Store
 from linkwatch_pipeline_tests.builders import (
@@ -46,7 +47,26 @@ from linkwatch_pipeline_tests.contracts.store_workers import (
     observe_week_after_week,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+
+FIRST_VERSION_ROWS = """
+INSERT INTO links VALUES ('guide', 'https://docs.example.com/guide', 'docs.example.com', 'docs-team', NULL, NULL, 1,
+    '2026-09-27T09:00:00.000000Z', NULL, '[]', '[]', 'reachable', '2026-09-28T09:00:00.000000Z', 2, 1, 0, '{}');
+INSERT INTO owners VALUES ('docs-team', 'docs@example.com');
+INSERT INTO runs VALUES ('2026-09-28T09:00:00Z', '2026-09-28T09:00:00.000000Z', '2026-09-28T09:00:00.000000Z', 'closed',
+    0, 0, NULL, '2026-09-28T10:00:00.000000Z', NULL, NULL, NULL);
+INSERT INTO runs VALUES ('2026-10-05T09:00:00Z', '2026-10-05T09:00:00.000000Z', '2026-10-05T09:00:00.000000Z', 'open',
+    0, 0, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO transitions VALUES
+    ('guide:1', 'guide', 'unknown', 'broken', 1, 0, '0:guide', '2026-09-28T09:00:00.000000Z', NULL),
+    ('guide:2', 'guide', 'broken', 'reachable', 2, 1, '1:guide', '2026-09-28T09:00:00.000000Z', NULL);
+INSERT INTO notices
+    SELECT id, link_id, 'https://docs.example.com/guide', 'docs-team', '[]', '[]', from_state, to_state, NULL, NULL,
+        job_id, 404, NULL, at, at, at, CASE version WHEN 1 THEN 'sent' ELSE 'pending' END, 2 - version,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM transitions;
+"""
 
 
 @pytest.fixture
@@ -114,6 +134,23 @@ class TestTheFile:
         with pytest.raises(StoreUnusable, match=rf"version {SCHEMA_VERSION + 41}\b.*version {SCHEMA_VERSION}\b"):
             SqliteStore.open(path)
         assert path.read_bytes() == before
+
+    def test_a_database_of_the_first_version_keeps_all_it_holds(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as old:
+            migrations = Path(rows.__file__).parent / "migrations"
+            old.executescript((migrations / "0001_initial.sql").read_text(encoding="utf-8"))
+            old.execute("PRAGMA user_version = 1")
+            old.executescript(FIRST_VERSION_ROWS)
+        with closing(SqliteStore.open(path)) as store:
+            [sent, pending] = store.notices()
+            assert (sent.transition_id, sent.status, sent.mail_id) == ("guide:1", NoticeStatus.SENT, "guide:1")
+            assert (pending.status, pending.release_at, pending.mail_id) == (NoticeStatus.PENDING, after(), None)
+            assert store.get_owner("docs-team") == Owner(team="docs-team", address="docs@example.com")
+            [closed, running] = store.runs()
+            assert closed.ruling == Ruling(kind=RulingKind.RELEASED, at=after(hours=1))
+            assert (running.state, running.ruling) == (RunState.OPEN, None)
+            assert [link.ack for link in store.links()] == [None]
+            assert list(store.notices(unsettled_only=True)) == [pending]
 
     def test_a_database_of_another_program_is_refused_and_left_alone(self, path: Path) -> None:
         with closing(sqlite3.connect(path)) as theirs:
@@ -265,6 +302,7 @@ class TestRows:
         places=(Place(file="a", line=1),),
         also_used_by=("b",),
         allocations={AllocationSlot.RETRY: Allocation(run_id="r", sequence=1, host="h", config_version=1)},
+        ack=Ack(version=0, reason="r", by="b", at=after()),
     )
     full_look = an_observation(
         full_link,
@@ -293,6 +331,8 @@ class TestRows:
         claimed_by="c",
         claim_until=after(),
         recipient="r",
+        mail_id="m",
+        release_at=after(),
         provider_id="p",
         last_error="e",
         next_attempt_at=after(),
@@ -302,7 +342,7 @@ class TestRows:
     full_chain = a_chain([a_job(full_link)], counts={"broken": 1}, first_observed_at=after(), last_observed_at=after())
     cases = (
         (rows.LINKS, full_link),
-        (rows.OWNERS, Owner(team="t", address="a")),
+        (rows.OWNERS, Owner(team="t", address="a", delivery=Delivery.DIGEST)),
         (
             rows.RUNS,
             a_run(
@@ -312,6 +352,7 @@ class TestRows:
                 cursor="c",
                 retry_of="r",
                 totals=RunCounts(expected=1, by_end={"broken": 1}),
+                ruling=Ruling(kind=RulingKind.HELD, at=after(), by="b", why="w"),
             ),
         ),
         (
@@ -334,6 +375,18 @@ class TestRows:
         (rows.OBSERVATIONS, full_look),
         (rows.TRANSITIONS, transition),
         (rows.NOTICES, full_notice),
+        (
+            rows.MUTES,
+            Mute(
+                target="link:a",
+                reason="r",
+                muted_by="b",
+                since=after(),
+                until=after(),
+                ended_at=after(),
+                lifted_at=after(),
+            ),
+        ),
         (rows.EXPORTED_WEEKS, ExportedWeek(week=MONDAY, rows=1, sha256="s", exported_at=after())),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 from multiprocessing.connection import Connection
@@ -109,6 +109,10 @@ def _commit_job(store: Store, job: JobRecord) -> bool:
 
 
 def _claim(store: Store, transition_id: str, name: str) -> bool:
+    notice = store.get_notice(transition_id)
+    assert notice is not None
+    if notice.release_at is None:
+        store.update_notice(replace(notice, release_at=after(hours=1)), replaces=notice)
     return store.claim_notice(transition_id, by=name, now=after(hours=2)) is not None
 
 

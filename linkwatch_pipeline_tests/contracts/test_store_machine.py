@@ -26,10 +26,11 @@ from hypothesis.stateful import (
 from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite
 from linkwatch_pipeline.domain.hosts import Admitted, Departure
 from linkwatch_pipeline.domain.links import AllocationSlot, Link
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import JobRecord, JobStatus
+from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, Ruling, RulingKind
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import a_chain, a_job, a_link, a_run, after, an_observation, linked
 
@@ -58,6 +59,8 @@ class Model:
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     transitions: dict[str, tuple[str, str]] = field(default_factory=dict)
     notices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rulings: dict[str, Ruling] = field(default_factory=dict)
+    mutes: dict[str, Mute] = field(default_factory=dict)
 
     def record(self, look: Observation, content: object, now: int) -> str:
         """What `record` has to answer: a kind, `not found` or `conflict`. Changes the model accordingly."""
@@ -95,10 +98,10 @@ class Model:
         if look.sequence <= link["last"]:
             return "history"
         link["last"] = look.sequence
-        self.follow(look.link_id, MEANING[look.status], now)
+        self.follow(look.link_id, MEANING[look.status], now, released=look.run_id is None)
         return "applied"
 
-    def follow(self, link_id: str, meaning: str, now: int) -> None:
+    def follow(self, link_id: str, meaning: str, now: int, *, released: bool) -> None:
         link = self.links[link_id]
         before = link["state"]
         if meaning in ("reachable", "broken") and meaning != before:
@@ -107,7 +110,9 @@ class Model:
             if (before, meaning) != ("unknown", "reachable"):
                 name = f"{link_id}:{link['version']}"
                 self.transitions[name] = (before, meaning)
-                self.notices[name] = {"status": "pending", "by": None, "from": now, "until": None}
+                self.notices[name] = {
+                    "status": "pending", "by": None, "from": now, "until": None, "released": released,
+                }  # fmt: skip
 
     def end(self, run_id: str | None, link_id: str, status: str, counted_as: str) -> None:
         assert run_id is not None
@@ -398,7 +403,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(by=senders, pick=picks)
     def claim(self, by: str, pick: int) -> None:
         name, notice = sorted(self.model.notices.items())[pick % len(self.model.notices)]
-        free = notice["status"] == "pending" or (notice["status"] == "claimed" and self.now >= notice["until"])
+        free = (notice["status"] == "pending" and notice["released"]) or (
+            notice["status"] == "claimed" and self.now >= notice["until"]
+        )
         claimed = self.store.claim_notice(name, by=by, now=after(seconds=self.now))
         assert (claimed is not None) is free
         if free:
@@ -416,7 +423,50 @@ class StoreMachine(RuleBasedStateMachine):
         if known["by"] == by:
             known.update(status=status, by=holder)
 
+    @precondition(lambda self: self.model.notices)
+    @rule(pick=picks, stale=st.booleans(), status=st.sampled_from(["pending", "held", "muted", "discarded"]))
+    def decide_about_a_notice(self, pick: int, stale: bool, status: str) -> None:
+        name, known = sorted(self.model.notices.items())[pick % len(self.model.notices)]
+        notice = self.store.get_notice(name)
+        assert notice is not None
+        decided = replace(notice, status=NoticeStatus(status), release_at=after(seconds=known["from"]), claimed_by=None)
+        read = replace(notice, attempts=notice.attempts + 1) if stale else notice
+        assert self.store.update_notice(decided, replaces=read) is not stale
+        if not stale:
+            known.update(status=status, by=None, released=True)
+
+    @rule(run_id=run_ids, kind=st.sampled_from(list(RulingKind)), stale=st.booleans())
+    def rule_on_a_run(self, run_id: str, kind: RulingKind, stale: bool) -> None:
+        run = self.store.get_run(run_id)
+        if run is None:
+            return
+        ruling = Ruling(kind=kind, at=after(seconds=self.now), why=f"at {self.now}")
+        read = Ruling(kind=kind, at=after(days=-1)) if stale else run.ruling
+        assert self.store.rule_on_run(run_id, ruling, replaces=read) is not stale
+        if not stale:
+            self.model.rulings[run_id] = ruling
+
+    @rule(what=st.sampled_from(["link:a", "host:x.example.com"]), reason=bodies, stale=st.booleans())
+    def mute(self, what: str, reason: bytes, stale: bool) -> None:
+        known = self.model.mutes.get(what)
+        muted = Mute(
+            target=what,
+            reason=reason.decode(),
+            muted_by=None,
+            since=after(seconds=self.now),
+            until=after(days=1),
+        )
+        read = muted if stale and known is None else None if stale else known
+        assert self.store.save_mute(muted, replaces=read) is not stale
+        if not stale:
+            self.model.mutes[what] = muted
+
     # what has to hold after every step
+
+    @invariant()
+    def decisions_agree(self) -> None:
+        assert {run.run_id: run.ruling for run in self.store.runs() if run.ruling is not None} == self.model.rulings
+        assert {mute.target: mute for mute in self.store.mutes()} == self.model.mutes
 
     @invariant()
     def links_agree(self) -> None:

@@ -111,6 +111,7 @@ def test_a_job_given_up_is_told(watched: Watched) -> None:
 def test_a_mail_in_doubt_is_told(watched: Watched) -> None:
     watched.drive_week()
     with watched.open() as app:
+        app.prepare_delivery()
         notice = app.store.claim_notice("alpha-two:1", by="test", now=app.clock.now() + timedelta(minutes=1))
         assert notice is not None
         assert app.store.save_notice(replace(notice, status=NoticeStatus.UNKNOWN), claimed_by="test")

@@ -79,6 +79,7 @@ def test_a_delivery_that_failed_is_asked_for_again(broken_page: Watched, tick: T
 
 def test_a_notice_that_waits_for_its_next_attempt_is_not_asked_for(broken_page: Watched, tick: Tick) -> None:
     with broken_page.open() as app:
+        app.prepare_delivery()
         notice = app.store.claim_notice("docs-guide:1", by="test", now=app.clock.now())
         assert notice is not None
         waiting = replace(
@@ -125,7 +126,7 @@ def test_the_health_sensor_asks_on_a_new_verdict_and_beats_its_heart_on_every_ti
         assert again.skip_reason == dg.SkipReason("unchanged: 0 findings")
         lines = [json.loads(line) for line in app.home.metrics_file.read_text().splitlines()]
         assert sum(line["name"] == "Heartbeat" for line in lines) == 2
-    broken_page.now = WEEK + timedelta(minutes=6)  # the notice should have been sent by now
+    broken_page.now = WEEK + timedelta(minutes=8)  # the notice should have been sent by now
     with broken_page.open() as app:
         worse = tick("health_sensor", app, first.cursor)
         assert len(worse.run_requests or ()) == 1
@@ -144,7 +145,7 @@ def test_the_health_sensor_asks_once_a_day_even_if_nothing_changed(broken_page: 
 def test_run_health_says_what_is_wrong_and_its_check_fails(broken_page: Watched) -> None:
     with broken_page.open() as app:
         well = broken_page.run_job("watch_health", app)
-    broken_page.now = WEEK + timedelta(minutes=6)
+    broken_page.now = WEEK + timedelta(minutes=8)
     with broken_page.open() as app:
         ill = broken_page.run_job("watch_health", app)
     assert (checks(well), checks(ill)) == ({"nothing_is_critical": True}, {"nothing_is_critical": False})

@@ -65,7 +65,9 @@ def test_a_fixture_that_is_not_on_loopback_makes_no_home(terminal: Terminal, pai
 def test_owners_are_set_and_listed(terminal: Terminal) -> None:
     terminal.fine("owner", "docs team", "docs@example.com")
     terminal.fine("owner", "docs team", "new@example.com")
-    assert terminal.fine("owner", "--list").out == "TEAM       ADDRESS\ndocs team  new@example.com\n"
+    assert terminal.fine("owner", "--list").out == (
+        "TEAM       ADDRESS          DELIVERY\ndocs team  new@example.com  each\n"
+    )
     for words in (("owner",), ("owner", "docs"), ("owner", "docs", "docs@example.com", "--list")):
         assert "--list" in terminal.refused(*words)
 
@@ -88,6 +90,8 @@ def test_a_registered_link_is_listed_with_every_field_of_the_contract(terminal: 
             "broken_streak": 0,
             "retired_at": None,
             "places": [],
+            "ack": None,
+            "muted_until": None,
         }
     ]
     assert (

@@ -21,7 +21,10 @@ OBSERVATION_FIELDS = [
     *("latency_ms", "content_type", "final_url", "redirects", "tls_not_after", "page_hints"),
 ]
 TRANSITION_FIELDS = ["id", "link_id", "from_state", "to_state", "version", "sequence", "job_id", "at"]
-NOTICE_FIELDS = ["transition_id", "status", "attempts", "provider_id", "last_error", "next_attempt_at"]
+NOTICE_FIELDS = [
+    *("transition_id", "status", "attempts", "provider_id", "last_error", "next_attempt_at", "run_id", "release_at"),
+    "mail_id",
+]
 
 
 def record(terminal: Terminal, sequence: int, status: object, *more: str, link_id: str = "guide") -> Said:
@@ -212,7 +215,7 @@ def test_a_notice_that_nobody_can_be_told_makes_deliver_end_with_one(fixture_hom
     assert said.code == 1
     assert "without owner: 1" in said.out
     fixture_home.fine("update", "drill", "--owner", "docs", "--notify", "docs@example.com")
-    assert fixture_home.run("deliver", "--json").document["waiting"] == 1
+    assert fixture_home.fine("deliver", "--json").document["sent"] == 1
 
 
 def test_what_others_wrote_moves_no_cursor(registered: Terminal) -> None:

@@ -3,84 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from linkwatch_pipeline.adapters.notify.files import FileNotifier
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
-from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
+from linkwatch_pipeline.domain.errors import DeliveryFailure
 from linkwatch_pipeline.domain.links import Owner
-from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus
-from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.domain.notices import CLAIM_FOR, LOST_ANSWER, Notice, NoticeStatus
 from linkwatch_pipeline.use_cases.deliver import (
-    LOST_ANSWER,
     MOST_ATTEMPTS_WITHOUT_WORD,
-    WAIT_FOR_OWNER,
     WAIT_FOR_WORD,
     DeliveryReport,
     deliver_notices,
+    due_notices,
 )
-from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
-from linkwatch_pipeline_tests.virtual_clock import VirtualClock
-
-SENDER = "linkwatch@example.com"
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class Provider:
-    """A mail provider whose answers a test writes down beforehand; without one it accepts."""
-
-    answers: list[BaseException] = field(default_factory=list)
-    accepted: list[Mail] = field(default_factory=list)
-    before_answering: Callable[[], object] = lambda: None
-
-    def send(self, mail: Mail) -> str:
-        self.before_answering()
-        answer = self.answers.pop(0) if self.answers else None
-        lost = isinstance(answer, DeliveryError) and answer.kind is DeliveryFailure.UNKNOWN
-        if answer is None or lost:
-            self.accepted.append(mail)
-        if answer is not None:
-            raise answer
-        return f"provider-{len(self.accepted)}"
-
-
-@dataclass
-class Office:
-    """A store with a clock and a provider."""
-
-    store: SqliteStore
-    clock: VirtualClock = field(default_factory=lambda: VirtualClock(MONDAY + timedelta(hours=1)))
-    provider: Provider = field(default_factory=Provider)
-
-    def deliver(self, *, claimant: str = "sender-1", limit: int | None = None) -> DeliveryReport:
-        return deliver_notices(
-            self.store, self.provider, clock=self.clock, sender=SENDER, claimant=claimant, limit=limit
-        )
-
-    def break_link(self, link_id: str, **changes: Any) -> str:
-        """A new link that breaks now; the transition's id."""
-        link = a_link(link_id, **changes)
-        self.store.save_link(link, replaces=None)
-        now = self.clock.now()
-        observation = an_observation(link, 404, started_at=now, observed_at=now)
-        recorded = self.store.record(observation, default_confirm=1, now=now)
-        assert recorded.transition is not None
-        return recorded.transition.id
-
-    def notice(self, transition_id: str = "guide:1") -> Notice:
-        notice = self.store.get_notice(transition_id)
-        assert notice is not None
-        return notice
+from linkwatch_pipeline_tests.use_cases.office import SENDER, Killed, Office, refusal
 
 
 @pytest.fixture
@@ -89,10 +31,6 @@ def office(tmp_path: Path) -> Iterator[Office]:
     store.put_owner(Owner(team="docs-team", address="docs-team@example.com"))
     yield Office(store)
     store.close()
-
-
-def refusal(kind: DeliveryFailure) -> DeliveryError:
-    return DeliveryError("the provider said no", kind)
 
 
 def test_a_due_notice_is_sent_once(office: Office) -> None:
@@ -159,10 +97,11 @@ def test_without_an_address_the_notice_waits_and_says_so(office: Office) -> None
     notice = office.notice()
     assert (notice.status, notice.attempts, notice.claimed_by) == (NoticeStatus.PENDING, 0, None)
     assert notice.last_error == "team 'nobody-yet' has no address, so nobody can be told"
-    assert office.deliver() == DeliveryReport(waiting=1)
+    assert (notice.next_attempt_at, office.notice()) == (None, notice)
+    assert office.deliver() == DeliveryReport(without_owner=1)
+    assert office.notice() == notice
 
     office.store.put_owner(Owner(team="nobody-yet", address="new@example.com"))
-    office.clock.advance(WAIT_FOR_OWNER)
     assert office.deliver() == DeliveryReport(sent=1)
     assert office.provider.accepted[0].recipient == "new@example.com"
     assert office.notice().last_error is None
@@ -173,8 +112,9 @@ def test_a_link_without_owner_is_told_to_the_owner_set_later(office: Office) -> 
     assert office.deliver() == DeliveryReport(without_owner=1)
     link = office.store.get_link("guide")
     assert link is not None
+    assert due_notices(office.store, now=office.clock.now()) == []
     office.store.save_link(replace(link, owner="docs-team"), replaces=link)
-    office.clock.advance(WAIT_FOR_OWNER)
+    assert [n.transition_id for n in due_notices(office.store, now=office.clock.now())] == ["guide:1"]
     assert office.deliver() == DeliveryReport(sent=1)
 
 
@@ -258,6 +198,18 @@ def test_a_crash_while_sending_is_repeated_as_a_possible_duplicate(office: Offic
     assert office.deliver(claimant="sender-2") == DeliveryReport(sent=1)
     assert "may have this mail already" in office.provider.accepted[-1].text
     assert office.notice().attempts == 2
+
+
+def test_the_doubt_outlives_a_sender_that_dies_between_claim_and_attempt(office: Office) -> None:
+    office.break_link("guide")
+    office.provider.answers = [Killed()]
+    with pytest.raises(Killed):
+        office.deliver()
+    office.clock.advance(CLAIM_FOR)
+    assert office.store.claim_notice("guide:1", by="dead", now=office.clock.now()) is not None
+    office.clock.advance(CLAIM_FOR)
+    assert office.deliver() == DeliveryReport(sent=1)
+    assert "may have this mail already" in office.provider.accepted[-1].text
 
 
 def test_a_process_that_always_dies_while_sending_is_stopped(office: Office) -> None:

@@ -12,12 +12,22 @@ from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from linkwatch_pipeline.domain.hosts import HostRecord
-from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link, LinkState, Owner, Place
+from linkwatch_pipeline.domain.links import Ack, Allocation, AllocationSlot, Delivery, Link, LinkState, Owner, Place
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import (
+    HostChain,
+    JobRecord,
+    JobStatus,
+    Ruling,
+    RulingKind,
+    Run,
+    RunCounts,
+    RunState,
+)
 from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import ExportedWeek
@@ -124,6 +134,24 @@ def _read_place(file: str, line: int, scanned_for: str | None = None) -> Place:
     return Place(file=file, line=line, scanned_for=scanned_for)
 
 
+def _write_ack(ack: Ack) -> str:
+    return _to_json({"version": ack.version, "reason": ack.reason, "by": ack.by, "at": format_utc(ack.at)})
+
+
+def _read_ack(text: str) -> Ack:
+    held = json.loads(text)
+    return Ack(**held | {"at": parse_utc(held["at"])})
+
+
+def _write_ruling(ruling: Ruling) -> str:
+    return _to_json({"kind": ruling.kind.value, "at": format_utc(ruling.at), "by": ruling.by, "why": ruling.why})
+
+
+def _read_ruling(text: str) -> Ruling:
+    held = json.loads(text)
+    return Ruling(**held | {"kind": RulingKind(held["kind"]), "at": parse_utc(held["at"])})
+
+
 _TIME = Converter(write=format_utc, read=parse_utc)
 _FLAG = Converter(write=int, read=bool)
 _TEXTS = Converter(write=_to_json, read=lambda text: tuple(json.loads(text)))
@@ -153,9 +181,10 @@ LINKS = Table(
         "state": _STATE,
         "state_since": _TIME,
         "allocations": _ALLOCATIONS,
+        "ack": Converter(write=_write_ack, read=_read_ack),
     },
 )
-OWNERS = Table("owners", Owner, key=("team",), converters={})
+OWNERS = Table("owners", Owner, key=("team",), converters={"delivery": _enum(Delivery)})
 RUNS = Table(
     "runs",
     Run,
@@ -167,6 +196,7 @@ RUNS = Table(
         "dispatched_at": _TIME,
         "closed_at": _TIME,
         "totals": _TOTALS,
+        "ruling": Converter(write=_write_ruling, read=_read_ruling),
     },
 )
 JOBS = Table(
@@ -229,5 +259,8 @@ NOTICES = Table(
         "next_attempt_at": _TIME,
         "sent_at": _TIME,
     },
+)
+MUTES = Table(
+    "mutes", Mute, key=("target",), converters={"since": _TIME, "until": _TIME, "ended_at": _TIME, "lifted_at": _TIME}
 )
 EXPORTED_WEEKS = Table("exported_weeks", ExportedWeek, key=("week",), converters={"week": _TIME, "exported_at": _TIME})

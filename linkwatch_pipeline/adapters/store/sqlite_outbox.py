@@ -1,12 +1,13 @@
-"""Notices in SQLite (`ports.OutboxStore`)."""
+"""Notices and mutes in SQLite (`ports.OutboxStore`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from linkwatch_pipeline.adapters.store.rows import NOTICES
+from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICES
 from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
 
 # Word for word the condition of the index notices_unsettled, or SQLite would not use it.
@@ -19,6 +20,7 @@ _DELIVERY = (
     "claimed_by",
     "claim_until",
     "recipient",
+    "mail_id",
     "provider_id",
     "last_error",
     "next_attempt_at",
@@ -27,7 +29,7 @@ _DELIVERY = (
 
 
 class SqliteOutbox:
-    """Notices and their claims."""
+    """Notices, their claims, and mutes."""
 
     _database: Database
 
@@ -63,4 +65,24 @@ class SqliteOutbox:
             if stored is None or stored.claimed_by != claimed_by:
                 return False
             write.update(NOTICES, notice, *_DELIVERY)
+            return True
+
+    def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
+        with self._database.transaction() as write:
+            if write.get(NOTICES, notice.transition_id) != replaces:
+                return False
+            write.update(NOTICES, notice, *_DELIVERY)
+            return True
+
+    def mutes(self) -> Iterator[Mute]:
+        return self._database.stream(MUTES, order=("target",))
+
+    def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:
+        with self._database.transaction() as write:
+            if write.get(MUTES, mute.target) != replaces:
+                return False
+            if replaces is None:
+                write.insert(MUTES, mute)
+            else:
+                write.update(MUTES, mute)
             return True

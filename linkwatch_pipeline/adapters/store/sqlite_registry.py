@@ -52,7 +52,10 @@ class SqliteRegistry:
 
 
 def _put_owner(write: Transaction, owner: Owner) -> None:
-    if not write.insert_if_absent(OWNERS, owner) and write.get(OWNERS, owner.team) != owner:
+    if write.insert_if_absent(OWNERS, owner):
+        return
+    stored = write.get(OWNERS, owner.team)
+    if stored is None or stored.address != owner.address:
         raise StaleWrite(f"owner {owner.team!r} got another address meanwhile; read it again and decide again.")
 
 

@@ -13,7 +13,17 @@ from linkwatch_pipeline.domain import recording
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import DEFER_SLACK, HostChain, JobRecord, JobStatus, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import (
+    DEFER_SLACK,
+    HostChain,
+    JobRecord,
+    JobStatus,
+    Ruling,
+    RulingKind,
+    Run,
+    RunCounts,
+    RunState,
+)
 from linkwatch_pipeline.domain.timestamps import format_utc
 
 # All that the end of a job writes: naming it keeps jobs_by_host out of the commit.
@@ -161,9 +171,20 @@ class SqliteRuns:
                 write.update(RUNS, run)
             return run
 
+    def rule_on_run(self, run_id: str, ruling: Ruling, *, replaces: Ruling | None) -> bool:
+        with self._database.transaction() as write:
+            run = _stored_run(write, run_id)
+            if run.ruling != replaces:
+                return False
+            write.update(RUNS, replace(run, ruling=ruling), "ruling")
+            return True
+
     def prune_runs(self, *, started_before: datetime) -> int:
-        old = "SELECT run_id FROM runs WHERE state IN (?, ?) AND started_at < ?"
-        values = (RunState.CLOSED.value, RunState.MISSED.value, format_utc(started_before))
+        old = (
+            "SELECT run_id FROM runs WHERE state IN (?, ?) AND started_at < ?"
+            " AND coalesce(json_extract(ruling, '$.kind'), '') <> ?"
+        )
+        values = (RunState.CLOSED.value, RunState.MISSED.value, format_utc(started_before), RulingKind.HELD.value)
         with self._database.transaction() as write:
             write.execute(f"DELETE FROM jobs WHERE run_id IN ({old})", values)
             write.execute(f"DELETE FROM chains WHERE run_id IN ({old})", values)

@@ -26,6 +26,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     import_file,
     inspect,
     links,
+    mutes,
     owners,
     record,
     report,
@@ -33,6 +34,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     scan,
     simulate,
     submit,
+    suspect,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -95,6 +97,12 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     deliver.deliver,
     dead_letters.dead_letters,
     dead_letters.enqueue,
+    suspect.release_notices,
+    suspect.discard_notices,
+    mutes.ack,
+    mutes.mute,
+    mutes.unmute,
+    mutes.mutes,
     report.report,
     health.health,
     simulate.simulate,

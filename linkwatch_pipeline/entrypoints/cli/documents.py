@@ -8,10 +8,11 @@ from datetime import datetime
 from linkwatch_pipeline.domain.allowances import Allowance, host_of
 from linkwatch_pipeline.domain.coverage import completeness, coverage
 from linkwatch_pipeline.domain.health import Finding
-from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.links import Ack, Link
+from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
-from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
+from linkwatch_pipeline.domain.runs import JobRecord, Ruling, Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
@@ -20,8 +21,8 @@ from linkwatch_pipeline.use_cases.redrive import Redriven
 Document = dict[str, object]
 
 
-def link_document(link: Link) -> Document:
-    """A link, with where it stands in the handbook."""
+def link_document(link: Link, mute: Mute | None = None) -> Document:
+    """A link, with where it stands in the handbook, and the mute that keeps it quiet now."""
     return {
         "id": link.id,
         "url": link.url,
@@ -36,6 +37,24 @@ def link_document(link: Link) -> Document:
         "broken_streak": link.broken_streak,
         "retired_at": moment(link.retired_at),
         "places": [{"file": place.file, "line": place.line} for place in link.places],
+        "ack": _ack_document(link.acknowledged),
+        "muted_until": moment(mute.over_at) if mute is not None else None,
+    }
+
+
+def mute_document(view: MuteView, *, now: datetime) -> Document:
+    """A mute and what it covers."""
+    mute = view.mute
+    return {
+        "target": mute.target,
+        "active": mute.is_active(now),
+        "reason": mute.reason,
+        "by": mute.muted_by,
+        "since": moment(mute.since),
+        "until": moment(mute.until),
+        "ended_at": moment(mute.ended_at),
+        "links": view.links,
+        "broken": view.broken,
     }
 
 
@@ -90,13 +109,16 @@ def notice_document(notice: Notice) -> Document:
         "provider_id": notice.provider_id,
         "last_error": notice.last_error,
         "next_attempt_at": moment(notice.next_attempt_at),
+        "run_id": notice.run_id,
+        "release_at": moment(notice.release_at),
+        "mail_id": notice.mail_id,
     }
 
 
 def history_document(history: History) -> Document:
     """All records of one link or of all."""
     return {
-        "links": [link_document(link) for link in history.links],
+        "links": [link_document(link, history.mutes.get(link.id)) for link in history.links],
         "observations": [observation_document(observation) for observation in history.observations],
         "transitions": [transition_document(transition) for transition in history.transitions],
         "outbox": [notice_document(notice) for notice in history.notices],
@@ -141,6 +163,7 @@ def run_summary(run: Run, counts: RunCounts) -> Document:
         "outcomes": dict(counts.by_end),
         "completeness": completeness(counts),
         "coverage": coverage(counts),
+        "ruling": _ruling_document(run.ruling),
     }
 
 
@@ -170,6 +193,16 @@ def finding_document(finding: Finding) -> Document:
 def moment(value: datetime | None) -> str | None:
     """RFC 3339 with `Z`."""
     return format_utc(value) if value is not None else None
+
+
+def _ack_document(ack: Ack | None) -> Document | None:
+    return {"reason": ack.reason, "by": ack.by, "at": moment(ack.at)} if ack is not None else None
+
+
+def _ruling_document(ruling: Ruling | None) -> Document | None:
+    if ruling is None:
+        return None
+    return {"kind": ruling.kind.value, "at": moment(ruling.at), "by": ruling.by, "why": ruling.why}
 
 
 def _host_document(host: HostView, agreed: Mapping[str, Allowance]) -> Document:

@@ -32,7 +32,7 @@ def health(context: click.Context, watch: bool, as_json: bool) -> int:
     with open_app(context) as app:
         if watch:
             asyncio.run(_watch(app))
-        findings = watch_health(app.store, app.metrics, clock=app.clock)
+        findings = watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker)
         return _print(findings, as_json)
 
 
@@ -43,7 +43,7 @@ async def _watch(app: App) -> None:
 
     before: list[tuple[str, str]] | None = None
     while True:
-        findings = watch_health(app.store, app.metrics, clock=app.clock)
+        findings = watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker)
         now = [(finding.code, finding.subject) for finding in findings]
         if now != before:
             say(format_seconds(app.clock.now()))

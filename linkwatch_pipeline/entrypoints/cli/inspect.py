@@ -37,7 +37,7 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
             agreed = app.settings.allowances
             print_json(documents.run_document(view, agreed)) if as_json else _print_run(view, agreed)
             return
-        history = inspect_links(app.store, link_id=link_id)
+        history = inspect_links(app.store, link_id=link_id, now=app.clock.now())
     print_json(documents.history_document(history)) if as_json else _print_history(history)
 
 
@@ -59,7 +59,7 @@ def outbox(context: click.Context, as_json: bool) -> None:
 def _print_history(history: History) -> None:
     from linkwatch_pipeline.entrypoints.cli.links import print_links
 
-    print_links(list(history.links))
+    print_links(list(history.links), history.mutes)
     say("")
     _print_observations(history.observations)
     say("")
@@ -95,6 +95,8 @@ def _print_run(view: RunView, agreed: Mapping[str, Allowance]) -> None:
     run = view.run
     say(f"run {run.run_id}: {run.state.value}, {view.counts.terminal} of {view.counts.expected} jobs ended")
     say(f"coverage {percent(view.coverage)}: " + _counts(view.counts.by_end))
+    if run.ruling is not None:
+        say(f"notices {run.ruling.kind.value}" + (f": {run.ruling.why}" if run.ruling.why else ""))
     say("")
     print_table(
         ("HOST", "JOBS", "LEFT", "ACTIVE", "NEXT DUE", "DUE FOR", "FIRST", "LAST", "OUTCOMES"),

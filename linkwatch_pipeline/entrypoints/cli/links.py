@@ -12,7 +12,10 @@ from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, s
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from linkwatch_pipeline.domain.links import Link
+    from linkwatch_pipeline.domain.mutes import Mute
     from linkwatch_pipeline.use_cases.register import Registered
 
 STATES = ("unknown", "reachable", "broken")
@@ -121,29 +124,36 @@ def links(context: click.Context, owner: str | None, state: str | None, as_json:
     """List the links."""
     from linkwatch_pipeline.domain.links import LinkState
     from linkwatch_pipeline.entrypoints.cli.documents import link_document
+    from linkwatch_pipeline.use_cases.mute import active_mutes
     from linkwatch_pipeline.use_cases.register import list_links
 
     with open_app(context) as app:
         found = list(list_links(app.store, owner=owner, state=LinkState(state) if state is not None else None))
+        muted = active_mutes(app.store, found, now=app.clock.now())
     if as_json:
-        print_json([link_document(link) for link in found])
+        print_json([link_document(link, muted.get(link.id)) for link in found])
         return
-    print_links(found)
+    print_links(found, muted)
 
 
-def print_links(found: list[Link]) -> None:
-    """A table of links for people; a retired one says so."""
+def print_links(found: list[Link], muted: Mapping[str, Mute]) -> None:
+    """A table of links for people; a retired, acknowledged or muted one says so."""
     if not found:
         say("no links")
         return
     print_table(
         ("LINK", "STATE", "SINCE", "OWNER", "URL"),
-        ((link.id, _state(link), link.state_since, link.owner, link.url) for link in found),
+        ((link.id, _state(link, muted.get(link.id)), link.state_since, link.owner, link.url) for link in found),
     )
 
 
-def _state(link: Link) -> str:
-    return f"{link.state.value} (retired)" if link.retired_at is not None else link.state.value
+def _state(link: Link, mute: Mute | None) -> str:
+    notes = [
+        *(["retired"] if link.retired_at is not None else []),
+        *(["acknowledged"] if link.acknowledged is not None else []),
+        *([f"muted until {mute.over_at.date().isoformat()}"] if mute is not None else []),
+    ]
+    return link.state.value + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _tell(done: Registered) -> None:
