@@ -133,7 +133,7 @@ def test_silence_and_nonsense_are_in_doubt_only_after_the_whole_message(
     assert error.kind is (DeliveryFailure.UNKNOWN if stage == "END" else DeliveryFailure.NOT_ACCEPTED)
 
 
-@pytest.mark.parametrize("stage", ["EHLO", "MAIL", "END"])
+@pytest.mark.parametrize("stage", ["GREETING", "MAIL", "END"])
 def test_an_answer_that_never_ends_is_cut_off(server: MailServer, stage: str) -> None:
     """Each line comes in time, so only the bound on the whole conversation helps."""
     server.faults[stage] = DRIP

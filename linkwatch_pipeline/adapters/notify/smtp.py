@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from enum import StrEnum
+from typing import Any
 
 from linkwatch_pipeline.adapters.notify.message import address_spec, to_message
 from linkwatch_pipeline.adapters.notify.provider_words import told_by_provider
@@ -87,9 +88,6 @@ class SmtpNotifier:
         """A session that is ready for a mail. Trouble before it is ready is never the mail's."""
         with self._stage("connecting to"):
             smtp = self._connect()
-        watchdog = threading.Timer(self._total_seconds, _cut, [smtp])
-        watchdog.daemon = True
-        watchdog.start()
         try:
             with self._stage("opening a session with"):
                 self._open_session(smtp)
@@ -97,14 +95,13 @@ class SmtpNotifier:
             with suppress(smtplib.SMTPException, OSError):  # the mail is accepted, whatever becomes of the goodbye
                 smtp.quit()
         finally:
-            watchdog.cancel()
             smtp.close()
 
     def _connect(self) -> smtplib.SMTP:
-        where = (self._server.host, self._server.port)
+        bounds = {"timeout": self._stage_seconds, "total_seconds": self._total_seconds}
         if self._server.security is SmtpSecurity.TLS:
-            return smtplib.SMTP_SSL(*where, timeout=self._stage_seconds, context=self._tls)
-        return smtplib.SMTP(*where, timeout=self._stage_seconds)
+            return _BoundedOverTls(self._server.host, self._server.port, context=self._tls, **bounds)
+        return _Bounded(self._server.host, self._server.port, **bounds)
 
     def _open_session(self, smtp: smtplib.SMTP) -> None:
         _expect(250, smtp.ehlo())
@@ -183,8 +180,28 @@ def _expect(code: int, answer: tuple[int, bytes]) -> None:
         raise smtplib.SMTPResponseException(*answer)
 
 
-def _cut(smtp: smtplib.SMTP) -> None:
-    """End a conversation that drips on: whoever waits for its next byte gets an error."""
-    if smtp.sock is not None:
-        with suppress(OSError):
-            socket.socket.shutdown(smtp.sock, socket.SHUT_RDWR)
+class _Bounded(smtplib.SMTP):
+    """Ends by itself after `total_seconds`, whatever it is doing: a server that drips never runs into a timeout."""
+
+    def __init__(self, *args: Any, total_seconds: float, **options: Any) -> None:
+        self._watchdog = threading.Timer(total_seconds, self._cut)
+        self._watchdog.daemon = True
+        self._watchdog.start()
+        try:
+            super().__init__(*args, **options)  # connects, and reads the greeting
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._watchdog.cancel()
+        super().close()
+
+    def _cut(self) -> None:
+        if self.sock is not None:
+            with suppress(OSError):  # the plain socket's own, as TLS's may not be called from here
+                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+
+class _BoundedOverTls(_Bounded, smtplib.SMTP_SSL):
+    """In TLS from the first byte."""
