@@ -13,13 +13,11 @@ from string import Template
 
 from linkwatch_pipeline.domain.links import LinkState, Place
 from linkwatch_pipeline.domain.notices import Notice
-from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.wording import MAIL_DOMAIN, REPEATED, anchor, answer_of, moment, visible
 
-MAIL_DOMAIN = "linkwatch.invalid"  # of message ids; reserved by RFC 2606, so that nobody else's mails have them
 MOST_PLACES_SHOWN = 20
-_PHRASES = {404: "404 Not Found", 410: "410 Gone", 200: "200 OK"}
 
 _BROKEN = (
     "When linkwatch asked for this page, the answer was $answer. That is what was seen at that moment; it does not "
@@ -29,9 +27,6 @@ _BROKEN = (
 _RECOVERED = (
     "When linkwatch asked for this page, the answer was $answer: the page can be reached again.$broken That does not "
     "prove that it still says what the handbook means; please have a look."
-)
-_REPEATED = (
-    "You may have this mail already: an earlier attempt to send it ended without an answer from the mail provider."
 )
 _FOOTER = (
     "You get this mail because your team owns the link or uses its URL. "
@@ -84,7 +79,7 @@ def compose(
         repeated: an earlier attempt may already have reached the mailbox; the mail says so.
     """
     title = f"{_headline(notice)}: {notice.link_id}"
-    summary = _summary(notice) + (f" {_REPEATED}" if repeated else "")
+    summary = _summary(notice) + (f" {REPEATED}" if repeated else "")
     facts = _facts(notice)
     return Mail(
         transition_id=notice.transition_id,
@@ -106,36 +101,27 @@ def _headline(notice: Notice) -> str:
 
 def _summary(notice: Notice) -> str:
     if notice.to_state is LinkState.BROKEN:
-        return Template(_BROKEN).substitute(answer=_answer(notice))
+        return Template(_BROKEN).substitute(answer=answer_of(notice))
     broken = (
-        ""
-        if notice.since is None
-        else f" It had been seen broken since {_moment(notice.since)}, for {_outage(notice)}."
+        "" if notice.since is None else f" It had been seen broken since {moment(notice.since)}, for {_outage(notice)}."
     )
-    return Template(_RECOVERED).substitute(answer=_answer(notice), broken=broken)
-
-
-def _answer(notice: Notice) -> str:
-    """The observed status, or the reason why there was none."""
-    if notice.observed_status is not None:
-        return _PHRASES.get(notice.observed_status, str(notice.observed_status))
-    return f"none ({notice.observed_reason or 'no reason recorded'})"
+    return Template(_RECOVERED).substitute(answer=answer_of(notice), broken=broken)
 
 
 def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
     """Label and lines of each field, in the order of reading."""
     facts = [
-        ("URL", [_visible(notice.url)]),
+        ("URL", [visible(notice.url)]),
         ("In the handbook", _places(notice.places)),
-        ("Answer", [_answer(notice)]),
+        ("Answer", [answer_of(notice)]),
         ("State", [f"{notice.to_state.value} (was {notice.from_state.value})"]),
-        ("Checked at", [_moment(notice.observed_at)]),
-        ("Owner", [_visible(notice.owner) if notice.owner else "nobody"]),
+        ("Checked at", [moment(notice.observed_at)]),
+        ("Owner", [visible(notice.owner) if notice.owner else "nobody"]),
         ("Link", [notice.link_id]),
         ("Transition", [notice.transition_id]),
     ]
     if notice.from_state is LinkState.BROKEN and notice.since is not None:
-        facts.insert(4, ("Broken since", [f"{_moment(notice.since)} ({_outage(notice)}, as far as was seen)"]))
+        facts.insert(4, ("Broken since", [f"{moment(notice.since)} ({_outage(notice)}, as far as was seen)"]))
     return facts
 
 
@@ -146,7 +132,7 @@ def _outage(notice: Notice) -> str:
 
 
 def _places(places: Sequence[Place]) -> list[str]:
-    shown = [f"{_visible(place.file)}, line {place.line}" for place in places[:MOST_PLACES_SHOWN]]
+    shown = [f"{visible(place.file)}, line {place.line}" for place in places[:MOST_PLACES_SHOWN]]
     if len(places) > MOST_PLACES_SHOWN:
         shown.append(f"and {len(places) - MOST_PLACES_SHOWN} more")
     return shown or ["no place recorded"]
@@ -161,7 +147,7 @@ def _text(title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> s
 def _html(notice: Notice, title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
     rows = []
     for label, lines in facts:
-        value = _anchor(notice.url) if label == "URL" else "<br>".join(escape(line) for line in lines)
+        value = anchor(notice.url) if label == "URL" else "<br>".join(escape(line) for line in lines)
         rows.append(_ROW.substitute(label=label, value=value))
     return _HTML.substitute(
         title=escape(title),
@@ -172,26 +158,9 @@ def _html(notice: Notice, title: str, summary: str, facts: Sequence[tuple[str, l
     )
 
 
-def _anchor(url: str) -> str:
-    """The URL as text, and as a link where it can be nothing but a page."""
-    shown = escape(_visible(url))
-    if not url.startswith(("http://", "https://")) or not url.isprintable():
-        return shown
-    return f'<a href="{escape(url)}" rel="noreferrer">{shown}</a>'
-
-
-def _moment(at: datetime) -> str:
-    return format_seconds(at).replace("T", " ").replace("Z", " UTC")
-
-
 def _duration(length: timedelta) -> str:
     """`7 days`, `1 day 3 hours`, `12 minutes`: the two largest units."""
     minutes = max(int(length.total_seconds()) // 60, 0)
     parts = [(minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute")]
     words = [f"{count} {unit}{'s' if count != 1 else ''}" for count, unit in parts if count]
     return " ".join(words[:2]) or "less than a minute"
-
-
-def _visible(text: str) -> str:
-    """The text with everything invisible (line ends, direction marks, lone surrogates) spelled out."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkwatch_pipeline.adapters.notify.message import to_message
 from linkwatch_pipeline.domain.links import LinkState, Place
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.reasons import Reason
@@ -161,6 +164,21 @@ def test_hostile_text_stays_text(field: str, text: str) -> None:
     assert {name for name in after_.attributes if name not in ("href", "rel")} <= set(before.attributes)
     assert hostile.html.encode()
     assert hostile.text.encode()
+
+
+@given(url=st.just(HOSTILE) | st.text(max_size=60), team=st.text(max_size=40), file=st.text(max_size=60))
+@settings(max_examples=50, deadline=None)
+def test_hostile_text_adds_no_header_no_part_and_no_recipient(url: str, team: str, file: str) -> None:
+    notice = a_notice(url=url, owner=team, places=(Place(file=file + "\r\nBcc: victim@example.org", line=1),))
+    plain, hostile = (
+        email.message_from_bytes(to_message(composed(each)).as_bytes(), policy=email.policy.default)
+        for each in (a_notice(), notice)
+    )
+    named = ("Content-Type",)  # with a boundary of its own
+    assert [(k, v) for k, v in hostile.items() if k not in named] == [
+        (k, v) for k, v in plain.items() if k not in named
+    ]
+    assert [p.get_content_type() for p in hostile.walk()] == [p.get_content_type() for p in plain.walk()]
 
 
 @pytest.mark.parametrize(
