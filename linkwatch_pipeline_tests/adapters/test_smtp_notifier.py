@@ -133,6 +133,14 @@ def test_silence_and_nonsense_are_in_doubt_only_after_the_whole_message(
     assert error.kind is (DeliveryFailure.UNKNOWN if stage == "END" else DeliveryFailure.NOT_ACCEPTED)
 
 
+@pytest.mark.parametrize("fault", [DROP, HANG])
+def test_a_message_that_did_not_get_through_whole_was_not_accepted(server: MailServer, fault: str) -> None:
+    """Larger than what buffers on the way take, so that it is noticed before the final dot."""
+    server.faults["BODY"] = fault
+    error = failure(notifier(server, seconds=0.3), text=("x" * 800 + "\n") * 15_000)
+    assert (error.kind, server.accepted) == (DeliveryFailure.NOT_ACCEPTED, [])
+
+
 @pytest.mark.parametrize("stage", ["GREETING", "MAIL", "END"])
 def test_an_answer_that_never_ends_is_cut_off(server: MailServer, stage: str) -> None:
     """Each line comes in time, so only the bound on the whole conversation helps."""

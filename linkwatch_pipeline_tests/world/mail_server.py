@@ -26,7 +26,8 @@ class MailServer:
     """What the server is told to do, and what it accepted.
 
     `faults` by stage: DROP, HANG, DRIP, GARBAGE, or the answer to give instead (`451 later`). COPY is the second RCPT
-    and those after it, END comes when the whole message is there. With `END: DROP` the message is accepted first.
+    and those after it. BODY is while the message is on its way (DROP or HANG), END when all of it is there; with
+    `END: DROP` it is accepted first.
     """
 
     authority: trustme.CA
@@ -191,5 +192,9 @@ class _Conversation(SMTP):
             await super().smtp_RCPT(arg)
 
     async def smtp_DATA(self, arg: str) -> None:  # noqa: N802
-        if not await self._answers_fault("DATA"):
-            await super().smtp_DATA(arg)
+        if await self._answers_fault("DATA"):
+            return
+        if "BODY" in self._faulty.faults:
+            await super().push("354 go on")
+            await self.misbehave(self._faulty.faults["BODY"])
+        await super().smtp_DATA(arg)
