@@ -25,6 +25,9 @@ CORE = (
     "linkwatch_pipeline.use_cases.observe_week",
     "linkwatch_pipeline.use_cases.hand_check",
     "linkwatch_pipeline.use_cases.deliver",
+    "linkwatch_pipeline.use_cases.reconcile",
+    "linkwatch_pipeline.adapters.notify.smtp",
+    "linkwatch_pipeline.adapters.notify.ses_events",
     "linkwatch_pipeline.adapters.store.sqlite",
     "linkwatch_pipeline.adapters.fetch.guarded",
     "linkwatch_pipeline.adapters.queue.memory",
@@ -75,6 +78,14 @@ def test_a_link_is_recorded_listed_checked_and_told_of_with_the_base_packages_on
 def test_running_a_week_names_the_extra_that_is_missing(bare_python: Path, tmp_path: Path) -> None:
     said = _run(bare_python, LINKWATCH, "--home", str(tmp_path / "home"), "run", expect=2)
     assert "dagster" in said.splitlines()[-1]
+    assert "Traceback" not in said
+
+
+def test_mail_by_ses_names_the_extra_that_is_missing(bare_python: Path, tmp_path: Path) -> None:
+    chosen = 'mail = "ses"\nmail_from = "linkwatch@example.com"\nses_configuration_set = "linkwatch"\n'
+    (tmp_path / "linkwatch.toml").write_text(chosen)
+    said = _run(bare_python, LINKWATCH, "--home", str(tmp_path), "deliver", expect=2)
+    assert "mail through Amazon SES needs the extra 'aws'" in said.splitlines()[-1]
     assert "Traceback" not in said
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
+import re
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkwatch_pipeline.adapters.notify.message import to_message
 from linkwatch_pipeline.domain.links import LinkState, Place
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.reasons import Reason
@@ -56,12 +60,18 @@ def test_the_subject_says_what_was_seen_of_which_link(notice: Notice, subject: s
 @pytest.mark.parametrize(
     ("notice", "facts"),
     [
-        (a_notice(), ["reachable", "broken", "404 Not Found", "guide:2"]),
+        (a_notice(), ["broken (was reachable)", "404 Not Found", "guide:2"]),
         (a_notice(observed_status=410), ["410 Gone"]),
-        (a_notice(from_state=LinkState.UNKNOWN, since=None), ["unknown", "broken"]),
+        (a_notice(from_state=LinkState.UNKNOWN, since=None), ["broken (was unknown)"]),
         (
             a_recovery(),
-            ["broken", "reachable", "200 OK", "guide:3", "2026-09-21 09:00:00 UTC (7 days, as far as was seen)"],
+            [
+                "reachable (was broken)",
+                "200 OK",
+                "guide:3",
+                "2026-09-21 09:00:00 UTC (7 days, as far as was seen)",
+                "It had been seen broken since 2026-09-21 09:00:00 UTC, for 7 days.",
+            ],
         ),
         (a_recovery(observed_status=204), ["204"]),
         (a_notice(observed_status=None, observed_reason=Reason.TIMEOUT), ["none (timeout)"]),
@@ -156,6 +166,21 @@ def test_hostile_text_stays_text(field: str, text: str) -> None:
     assert hostile.text.encode()
 
 
+@given(url=st.just(HOSTILE) | st.text(max_size=60), team=st.text(max_size=40), file=st.text(max_size=60))
+@settings(max_examples=50, deadline=None)
+def test_hostile_text_adds_no_header_no_part_and_no_recipient(url: str, team: str, file: str) -> None:
+    notice = a_notice(url=url, owner=team, places=(Place(file=file + "\r\nBcc: victim@example.org", line=1),))
+    plain, hostile = (
+        email.message_from_bytes(to_message(composed(each)).as_bytes(), policy=email.policy.default)
+        for each in (a_notice(), notice)
+    )
+    named = ("Content-Type",)  # with a boundary of its own
+    assert [(k, v) for k, v in hostile.items() if k not in named] == [
+        (k, v) for k, v in plain.items() if k not in named
+    ]
+    assert [p.get_content_type() for p in hostile.walk()] == [p.get_content_type() for p in plain.walk()]
+
+
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "data:text/html,x", "https://a.example/\u202ex", " http://a.example"]
 )
@@ -177,4 +202,26 @@ def test_the_page_fits_a_phone_and_loads_nothing() -> None:
     assert page.tags <= {"html", "head", "meta", "title", "body", "h1", "p", "dl", "dt", "dd", "a", "br"}
     assert page.attributes["href"] == ["https://docs.example.com/guide"]
     assert "src" not in page.attributes
-    assert "url(" not in composed(a_notice()).html
+    assert "style" not in page.tags
+    assert not re.search(r"url\(|@import|expression", composed(a_notice()).html)
+
+
+def test_the_page_is_readable_on_a_dark_screen() -> None:
+    """A colour for text or page alone would be lost on one of the two."""
+    page = Page(composed(a_notice()).html)
+    assert "light dark" in page.attributes["content"]
+    styles = " ".join(style or "" for style in page.attributes["style"])
+    assert "color-scheme: light dark" in styles
+    assert not re.search(r"(?<!-)\bcolor:|background", styles)
+
+
+def test_the_page_is_sound_html() -> None:
+    import html5lib
+
+    for notice in (a_notice(), a_recovery(), a_notice(url=HOSTILE, owner=HOSTILE)):
+        html5lib.HTMLParser(strict=True).parse(composed(notice).html)
+
+
+def test_broken_and_recovered_differ_at_a_glance() -> None:
+    assert "#d1242f" in composed(a_notice()).html
+    assert "#2da44e" in composed(a_recovery()).html
