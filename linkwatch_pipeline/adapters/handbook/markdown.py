@@ -38,7 +38,7 @@ _YAML_KEY = re.compile(r"[A-Za-z0-9_\"'][^:\n]*:(?=\s|$)")
 # All hold what is indented below them, as a list item does; to CommonMark it would be a code block.
 _FOOTNOTE = re.compile(r"^([ ]{0,3})\[\^[^\]\s]+\]:[ \t]*", re.MULTILINE)
 _ADMONITION = re.compile(r"^([ ]*)(?:(?:!!!|\?\?\?\+?)[ ]+(?=[\w\"])|===[+!]?[ ]+(?=\"))", re.MULTILINE)
-_DEFINITION = re.compile(r"(?:(?<=\S\n)|(?<=\S\n\n))([ ]{0,3}):[ ]{1,3}(?=\S)")  # of a term on the line before
+_DEFINITION = re.compile(r"^(?:(?<=\S\n)|(?<=\S\n\n))([ ]{0,3}):[ ]{1,3}(?=\S)", re.MULTILINE)  # of the term above
 # To kramdown and MkDocs, what is in such an element is Markdown.
 _MARKDOWN_INSIDE = re.compile(
     r"<[a-z][a-z0-9]*+(?:\s++(?!markdown[\s=>])[^\s\"'>=]++(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++))?+)*+"
