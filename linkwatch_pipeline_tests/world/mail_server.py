@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import AnyStr
 
 import trustme
@@ -41,7 +42,7 @@ class MailServer:
 
     @contextmanager
     def running(self) -> Iterator[MailServer]:
-        """Serve on a free port in a thread of its own."""
+        """Serve in a thread of its own: on a free port, and after a break on the same one again."""
         loop = asyncio.new_event_loop()
         started = threading.Event()
         thread = threading.Thread(target=self._serve, args=(loop, started), daemon=True)
@@ -53,7 +54,7 @@ class MailServer:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(10)
 
-    @property
+    @cached_property
     def trust(self) -> ssl.SSLContext:
         """A client's trust store that knows this server."""
         context = ssl.create_default_context()
@@ -83,7 +84,7 @@ class MailServer:
             return begun
 
         implicit = tls if self.security == "tls" else None
-        server = loop.run_until_complete(loop.create_server(conversation, "127.0.0.1", 0, ssl=implicit))
+        server = loop.run_until_complete(loop.create_server(conversation, "127.0.0.1", self.port, ssl=implicit))
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         try:
