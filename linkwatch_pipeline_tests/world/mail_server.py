@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class MailServer:
             return begun
 
         implicit = tls if self.security == "tls" else None
-        server = loop.run_until_complete(loop.create_server(conversation, "127.0.0.1", self.port, ssl=implicit))
+        server = loop.run_until_complete(loop.create_server(conversation, sock=self._listening(), ssl=implicit))
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         try:
@@ -93,6 +94,14 @@ class MailServer:
             server.close()
             loop.run_until_complete(_end(conversations))
             loop.close()
+
+    def _listening(self) -> socket.socket:
+        """A bound socket. Few bytes wait there unread: a client soon notices that nobody reads them."""
+        bound = socket.socket()
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        bound.bind(("127.0.0.1", self.port))
+        return bound
 
     def _authenticate(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, auth_data: object
