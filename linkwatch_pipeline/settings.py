@@ -107,7 +107,7 @@ def load_smtp_password(env: Mapping[str, str]) -> str:
     if password and file:
         raise ConfigurationError(f"{PASSWORD_VARIABLE} and {PASSWORD_FILE_VARIABLE} are both set; keep one of them.")
     if not file:
-        return password
+        return _plain_password(PASSWORD_VARIABLE, password)
     try:
         password = Path(file).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
     except OSError as exc:
@@ -132,6 +132,15 @@ def settings_text() -> str:
         about = "\n".join(f"# {line}" for line in _KEYS[key.name].about.splitlines())
         parts.append(f"{about}\n# {key.name} = {_as_toml(getattr(defaults, key.name))}\n")
     return "\n".join(parts)
+
+
+def _plain_password(source: str, password: str) -> str:
+    """Refused here, since what the mail client would say of it quotes a part of it."""
+    if not password.isascii():
+        raise ConfigurationError(
+            f"{source}: the password holds characters beyond ASCII, which mail servers do not take."
+        )
+    return password
 
 
 def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:
@@ -265,8 +274,8 @@ def _check_smtp_host(value: object) -> str:
 
 
 def _check_user_name(value: object) -> str:
-    if not isinstance(value, str) or not (value == "" or value.isprintable()) or len(value) > 200:
-        raise ValueError("a user name of at most 200 visible characters")
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or len(value) > 200:
+        raise ValueError("a user name of at most 200 visible characters in plain ASCII")
     return value
 
 

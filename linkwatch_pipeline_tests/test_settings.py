@@ -226,6 +226,11 @@ class TestPassword:
         with pytest.raises(ConfigurationError, match=words):
             load_smtp_password({"LINKWATCH_SMTP_PASSWORD_FILE": str(file)})
 
+    def test_one_beyond_ascii_is_refused_without_a_word_of_it(self) -> None:
+        with pytest.raises(ConfigurationError, match="beyond ASCII") as refused:
+            load_smtp_password({"LINKWATCH_SMTP_PASSWORD": "pass\u00fcort"})
+        assert "\u00fc" not in str(refused.value)
+
     def test_two_sources_are_one_too_many(self) -> None:
         with pytest.raises(ConfigurationError, match="both set"):
             load_smtp_password({"LINKWATCH_SMTP_PASSWORD": "a", "LINKWATCH_SMTP_PASSWORD_FILE": "b"})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linkwatch_pipeline.adapters.notify.ses_events import read_events
 from linkwatch_pipeline.domain.errors import InvalidInput
@@ -30,6 +33,9 @@ BOUNCE = MailEvent(
     recipients=("docs-team@example.com",),
     detail="the mail came back: Permanent/General, 5.1.1",
 )
+
+
+KEYS = ("eventType", "mail", "bounce", "tags", "Body", "Message", "Records", "Messages", "Type", "TopicArn", "Sns")
 
 
 def bounce() -> dict[str, Any]:
@@ -115,6 +121,23 @@ def test_what_says_nothing_about_a_mail_is_passed_over(document: dict[str, Any])
     assert read_events(json.dumps(document)) == [None]
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(document=JSON, part=st.sampled_from(("mail", "bounce", "tags", "timestamp", "messageId", "destination")))
+def test_whatever_it_is_it_is_read_or_refused(document: Any, part: str) -> None:
+    damaged = bounce()
+    place = damaged if part in damaged else damaged["mail"]
+    place[part] = document
+    for text in (json.dumps(document), json.dumps(damaged), json.dumps({"Body": json.dumps(damaged)})):
+        with suppress(InvalidInput):
+            read_events(text)
+
+
 def without(*path: str) -> str:
     document = bounce()
     place = document
@@ -134,12 +157,15 @@ def without(*path: str) -> str:
         ('{"hello": "world"}', "neither an event nor an envelope"),
         ('{"eventType": {"a": 1}, "mail": {}}', "its kind is no text"),
         ('{"Body": "not JSON"}', "not JSON"),
+        ('{"Type": "Notification", "TopicArn": "a", "Message": "{torn"}', "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"eventType": "Bounce", "mail": 1}', "a Bounce without"),
         (without("mail"), "a Bounce without"),
         (without("mail", "messageId"), "a Bounce without"),
         (without("bounce"), "a Bounce without"),
         (without("bounce", "bouncedRecipients"), "a Bounce without"),
         (json.dumps({**bounce(), "bounce": [1]}), "a Bounce without"),
+        (json.dumps(bounce()).replace("2026-09-28T10:00:05.123Z", "0001-01-01T00:00:00+23:59"), "a Bounce without"),
     ],
 )
 def test_what_is_no_event_is_refused_with_the_mend(text: str, words: str) -> None:

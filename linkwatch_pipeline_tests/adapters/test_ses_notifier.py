@@ -105,7 +105,7 @@ def test_each_failure_is_of_the_kind_that_it_proves(
 
 def test_silence_is_in_doubt_and_not_asked_again(server: SesServer, aws_environment: None) -> None:
     server.script = [behaviour.SILENT]
-    client = ses_client(region="eu-west-1", endpoint_url=server.url, read_seconds=0.2)
+    client = ses_client(region="eu-west-1", endpoint_url=server.url, read_seconds=1.0)
     error = failure(SesNotifier(client, configuration_set="linkwatch"))
     client.close()
     assert (error.kind, server.calls, len(server.accepted)) == (DOUBT, 1, 1)

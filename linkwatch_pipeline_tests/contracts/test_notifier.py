@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from email import policy
@@ -123,6 +124,14 @@ def test_any_text_arrives_as_it_was(case: NotifierCase, text: str) -> None:
     message = case.sent(text=text, html=f"<p>{text}</p>\n")
     assert part(message, "plain") == text
     assert part(message, "html") == f"<p>{text}</p>\n"
+
+
+def test_no_text_ends_the_message_early(case: NotifierCase) -> None:
+    """SMTP ends a message by a line with a dot, and servers do not agree on what a line is."""
+    message = case.sent(text="a\r.\rb\n.\nc\r\n.\r\nMAIL FROM:<victim@example.org>\r\n")
+    assert part(message, "plain") == "a\n.\nb\n.\nc\n.\nMAIL FROM:<victim@example.org>\n"
+    (raw,) = case.raw()
+    assert not re.search(rb"(?<!\r)\n|\r(?!\n)", raw)
 
 
 def test_no_line_on_the_way_is_longer_than_a_transport_must_carry(case: NotifierCase) -> None:

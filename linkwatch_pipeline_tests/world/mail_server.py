@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import AnyStr
 
 import trustme
@@ -41,7 +43,7 @@ class MailServer:
 
     @contextmanager
     def running(self) -> Iterator[MailServer]:
-        """Serve on a free port in a thread of its own."""
+        """Serve in a thread of its own: on a free port, and after a break on the same one again."""
         loop = asyncio.new_event_loop()
         started = threading.Event()
         thread = threading.Thread(target=self._serve, args=(loop, started), daemon=True)
@@ -53,7 +55,7 @@ class MailServer:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(10)
 
-    @property
+    @cached_property
     def trust(self) -> ssl.SSLContext:
         """A client's trust store that knows this server."""
         context = ssl.create_default_context()
@@ -83,7 +85,7 @@ class MailServer:
             return begun
 
         implicit = tls if self.security == "tls" else None
-        server = loop.run_until_complete(loop.create_server(conversation, "127.0.0.1", 0, ssl=implicit))
+        server = loop.run_until_complete(loop.create_server(conversation, sock=self._listening(), ssl=implicit))
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         try:
@@ -92,6 +94,14 @@ class MailServer:
             server.close()
             loop.run_until_complete(_end(conversations))
             loop.close()
+
+    def _listening(self) -> socket.socket:
+        """A bound socket. Few bytes wait there unread: a client soon notices that nobody reads them."""
+        bound = socket.socket()
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        bound.bind(("127.0.0.1", self.port))
+        return bound
 
     def _authenticate(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, auth_data: object

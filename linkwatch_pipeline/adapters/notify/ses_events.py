@@ -34,10 +34,16 @@ def read_events(text: str) -> list[MailEvent | None]:
     Raises: InvalidInput if anything in it is not what it should be. Then none of it is to be used.
     """
     try:
-        documents = [json.loads(text)]
+        return [event for document in _documents(text) for event in _unwrapped(document)]
+    except RecursionError:
+        raise InvalidInput("mail event", "this is nested too deeply", _MEND) from None
+
+
+def _documents(text: str) -> list[object]:
+    try:
+        return [json.loads(text)]
     except ValueError:
-        documents = [_parsed(line) for line in text.splitlines() if line.strip()] or [_parsed("")]
-    return [event for document in documents for event in _unwrapped(document)]
+        return [_parsed(line) for line in text.splitlines() if line.strip()] or [_parsed("")]
 
 
 def _parsed(text: str) -> object:
@@ -80,7 +86,7 @@ def _inside(envelope: Mapping[str, Any]) -> object:
 
 def _notification(message: str) -> object:
     """SES greets a new topic with a plain sentence."""
-    return json.loads(message) if message.lstrip().startswith("{") else None
+    return _parsed(message) if message.lstrip().startswith("{") else None
 
 
 def _event(document: Mapping[str, Any]) -> MailEvent | None:
@@ -91,7 +97,7 @@ def _event(document: Mapping[str, Any]) -> MailEvent | None:
         return None
     try:
         return _read(_KINDS[name], document)
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
         raise InvalidInput("mail event", f"a {name} without what it must have ({exc!r})"[:200], _MEND) from exc
 
 

@@ -53,7 +53,7 @@ def _read(path: Path) -> _Read:
             found = read_events(file.read_text(encoding="utf-8"))
         except OSError as exc:
             read.unreadable.append((file.name, f"cannot be read: {exc.strerror}."))
-        except (InvalidInput, ValueError, RecursionError) as exc:
+        except (InvalidInput, ValueError) as exc:  # ValueError: not UTF-8
             read.unreadable.append((file.name, str(exc)))
         else:
             read.events += [event for event in found if event is not None]
