@@ -48,9 +48,10 @@ def _build(mail: Mail) -> EmailMessage:
         message["References"] = " ".join(_id(reference) for reference in mail.references)
         message["In-Reply-To"] = _id(mail.references[-1])
     message["Auto-Submitted"] = "auto-generated"
-    if not _TRANSITION_ID.fullmatch(mail.transition_id):
-        raise ValueError(f"{mail.transition_id!r} is not a transition id")
-    message[TRANSITION_HEADER] = mail.transition_id
+    for name in mail.transition_ids or (mail.transition_id,):
+        if not _TRANSITION_ID.fullmatch(name):
+            raise ValueError(f"{name!r} is not a transition id")
+    message[TRANSITION_HEADER] = " ".join(mail.transition_ids or (mail.transition_id,))
     message.set_content(mail.text, charset="utf-8", cte=_encoding(mail.text))
     message.add_alternative(mail.html, subtype="html", charset="utf-8", cte=_encoding(mail.html))
     return message
