@@ -275,6 +275,8 @@ def test_tables_and_columns_of_the_database_are_documented() -> None:
         name: re.findall(r"^    ([a-z_0-9]+) [A-Z]", body, re.MULTILINE)
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL)
     }
+    for name, column in re.findall(r"^ALTER TABLE (\w+) ADD COLUMN (\w+)", schema, re.MULTILINE):
+        tables[name].append(column)
     text = (DOCS / "reference" / "storage.md").read_text(encoding="utf-8")
     documented = {row[0].strip("`"): _CODE.findall(row[2]) for row in table_rows(section(text, "The database"))}
     assert documented == tables
@@ -297,6 +299,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
     recorded = read("linkwatch record loose https://docs.example.com/loose --sequence 0 --status 404")
     verdict = read("linkwatch health")
     assert shell.run("linkwatch update loose --owner docs-team --notify docs-team@example.com")[0] == 0
+    assert shell.run('linkwatch mute loose --until $(date -d "+9 days" +%F) --reason known')[0] == 0
     delivered, report = read("linkwatch deliver"), read(f"{home} report")
     (tmp_path / "events").mkdir()
     events = read("linkwatch mail-events events")
@@ -312,6 +315,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "dead-letters": set(job_document(a_job(a_link()), None))
         | set(redriven_document(Redriven(jobs=[], refused={}))),
         "mail-events": set(events),
+        "mutes": set(read("linkwatch mutes")[0]),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),

@@ -231,7 +231,7 @@ def _set_aside(parts: _Sender, found: Notice, owner: Owner | None) -> _End | Non
     if waits_for_earlier(found, siblings):
         return _End.WAITING
     if is_waiting(found, now) and is_lone_recovery(found, siblings):
-        settled = replace(_untouched(found), status=NoticeStatus.DISCARDED, last_error=NEVER_TOLD)
+        settled = replace(_untouched(found), status=NoticeStatus.DISCARDED, last_error=_error(found, NEVER_TOLD))
         return _End.DISCARDED if store.update_notice(settled, replaces=found) else _End.WAITING
     return _say_that_nobody_is_there(store, found) if owner is None else None
 
@@ -239,7 +239,11 @@ def _set_aside(parts: _Sender, found: Notice, owner: Owner | None) -> _End | Non
 def _mute(parts: _Sender, found: Notice, *, why: str | None = None) -> _End:
     """Settle a notice as muted. If the mute ended at this very moment, nobody may look again: so look here."""
     store = parts.store
-    muted = replace(_untouched(found), status=NoticeStatus.MUTED, last_error=why or found.last_error)
+    muted = replace(
+        _untouched(found),
+        status=NoticeStatus.MUTED,
+        last_error=_error(found, why) if why is not None else found.last_error,
+    )
     if not store.update_notice(muted, replaces=found):
         return _End.WAITING
     if mute_of(store.mutes(), found.link_id, host_key(found.url), now=parts.clock.now()) is None:

@@ -10,6 +10,7 @@ from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.mail_events import MailEvent, MailEventKind, after_event, is_about_owner
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.deliver import notices_of_mail
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +71,8 @@ class _Finder:
         self._by_provider_id: dict[str, list[str]] | None = None
 
     def notices_of(self, event: MailEvent) -> Sequence[str]:
-        if event.mail_id is not None and self._store.get_notice(event.mail_id) is not None:
-            return [event.mail_id]
+        if event.mail_id is not None and (told := notices_of_mail(self._store, event.mail_id)):
+            return [notice.transition_id for notice in told]
         if self._by_provider_id is None:
             self._by_provider_id = {}
             for notice in self._store.notices():

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.domain.links import Place
-from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus, claimed
+from linkwatch_pipeline.domain.mutes import Mute
+from linkwatch_pipeline.domain.notices import CLAIM_FOR, LOST_ANSWER, Notice, NoticeStatus, claimed
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import RUN_ID, a_link, after, an_observation, dispatched
 
@@ -133,6 +134,20 @@ class TestClaiming:
         assert (mine is not None) is claimable
         assert notice_of(store) == (mine if claimable else left)
 
+    def test_a_runs_notice_is_claimed_by_nobody_before_its_run_is_released(self, store: Store) -> None:
+        notice = broken(store, in_run=True)
+        assert notice.release_at is None
+        assert store.claim_notice("guide:1", by="me", now=after(days=400)) is None
+        assert store.update_notice(replace(notice, release_at=after(hours=1)), replaces=notice)
+        assert store.claim_notice("guide:1", by="me", now=after(hours=1)) is not None
+
+    @pytest.mark.parametrize("status", [NoticeStatus.SENDING, NoticeStatus.UNKNOWN])
+    def test_a_claim_writes_down_the_doubt_about_an_earlier_attempt(self, store: Store, status: NoticeStatus) -> None:
+        put_as(store, broken(store), status=status, claim_until=after(hours=2), next_attempt_at=after(hours=2))
+        mine = store.claim_notice("guide:1", by="me", now=after(hours=2))
+        assert mine is not None
+        assert mine.last_error == notice_of(store).last_error == LOST_ANSWER
+
     def test_a_notice_is_not_claimed_before_its_release(self, store: Store) -> None:
         broken(store)
         assert store.claim_notice("guide:1", by="me", now=CREATED - timedelta(microseconds=1)) is None
@@ -148,6 +163,8 @@ class TestSaving:
             status=NoticeStatus.UNKNOWN,
             attempts=1,
             recipient="docs@example.com",
+            mail_id="digest:run:0a1b2c3d4e5f",
+            release_at=after(minutes=1),
             provider_id="0100-abc",
             last_error="connection lost",
             next_attempt_at=after(hours=1),
@@ -219,6 +236,49 @@ class TestUpdating:
         notice = broken(store)
         assert store.update_notice(replace(notice, url="https://evil.example.com/", attempts=1), replaces=notice)
         assert notice_of(store) == replace(notice, attempts=1)
+
+    def test_a_notice_that_a_sender_took_meanwhile_is_left_to_it(self, store: Store) -> None:
+        notice = broken(store)
+        mine = store.claim_notice("guide:1", by="sender", now=CREATED)
+        assert store.update_notice(replace(notice, status=NoticeStatus.HELD), replaces=notice) is False
+        assert notice_of(store) == mine
+
+    def test_a_sender_whose_claim_was_ended_writes_nothing_afterwards(self, store: Store) -> None:
+        broken(store)
+        mine = store.claim_notice("guide:1", by="sender", now=CREATED)
+        assert mine is not None
+        muted = replace(mine, status=NoticeStatus.MUTED, claimed_by=None, claim_until=None)
+        assert store.update_notice(muted, replaces=mine) is True
+        assert store.save_notice(replace(mine, status=NoticeStatus.SENT), claimed_by="sender") is False
+        assert notice_of(store) == muted
+
+
+class TestMutes:
+    HOST = Mute(
+        target="host:docs.example.com",
+        reason="maintenance",
+        muted_by="ana",
+        since=after(),
+        until=after(days=7),
+        ended_at=after(days=1),
+        lifted_at=after(days=1, minutes=1),
+    )
+    LINK = Mute(target="link:guide", reason="known", muted_by=None, since=after(), until=after(days=30))
+
+    def test_mutes_are_kept_one_a_target_in_target_order(self, store: Store) -> None:
+        assert list(store.mutes()) == []
+        assert store.save_mute(self.LINK, replaces=None) is True
+        assert store.save_mute(self.HOST, replaces=None) is True
+        assert list(store.mutes()) == [self.HOST, self.LINK]
+
+    def test_a_mute_is_replaced_if_it_is_as_it_was_read(self, store: Store) -> None:
+        store.save_mute(self.LINK, replaces=None)
+        longer = replace(self.LINK, until=after(days=60), reason="still known")
+        assert store.save_mute(longer, replaces=None) is False
+        assert store.save_mute(longer, replaces=replace(self.LINK, reason="other")) is False
+        assert store.save_mute(longer, replaces=self.LINK) is True
+        assert store.save_mute(self.HOST, replaces=self.HOST) is False  # there is none
+        assert list(store.mutes()) == [longer]
 
 
 def test_a_notice_outlives_its_observation(store: Store) -> None:

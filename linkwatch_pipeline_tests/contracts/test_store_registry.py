@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.domain.errors import StaleWrite
-from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, LinkState, Owner, Place
+from linkwatch_pipeline.domain.links import Ack, Allocation, AllocationSlot, Delivery, LinkState, Owner, Place
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import RETRY_ID, RUN_ID, a_link, after, an_observation
 from linkwatch_pipeline_tests.contracts.store_workers import (
@@ -245,3 +245,26 @@ class TestOwners:
         store.put_owner(Owner(team="sre", address="oncall@example.com"))
         assert store.get_owner("sre") == Owner(team="sre", address="oncall@example.com")
         assert [owner.team for owner in store.owners()] == ["docs team", "sre"]
+
+    def test_how_a_team_is_told_is_kept(self, store: Store) -> None:
+        digest = Owner(team="sre", address="sre@example.com", delivery=Delivery.DIGEST)
+        store.put_owner(digest)
+        assert (store.get_owner("sre"), list(store.owners())) == (digest, [digest])
+
+    def test_making_links_of_a_known_team_leaves_how_it_is_told(self, store: Store) -> None:
+        digest = Owner(team="sre", address="sre@example.com", delivery=Delivery.DIGEST)
+        store.put_owner(digest)
+        store.save_registry(owners=[Owner(team="sre", address="sre@example.com")], links=[(a_link(), None)])
+        assert store.get_owner("sre") == digest
+
+
+class TestAcknowledgements:
+    def test_one_is_kept_with_its_link_and_outlives_observations(self, store: Store) -> None:
+        known = a_link(ack=Ack(version=1, reason="ticket 7", by="ana", at=after()))
+        store.save_link(known, replaces=None)
+        store.record(an_observation(known, 404), default_confirm=1, now=after(minutes=2))
+        [link] = store.links()
+        assert link.acknowledged == known.ack
+        store.record(an_observation(known, 200, sequence=1), default_confirm=1, now=after(minutes=3))
+        [link] = store.links()
+        assert (link.ack, link.acknowledged) == (known.ack, None)

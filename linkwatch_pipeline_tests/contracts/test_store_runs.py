@@ -14,7 +14,7 @@ from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Ruling, RulingKind, Run, RunCounts, RunState
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import (
     MONDAY,
@@ -45,6 +45,12 @@ def chain_of(store: Store, run_id: str = RUN_ID, host: str = HOST) -> HostChain:
     chain = store.get_chain(run_id, host)
     assert chain is not None
     return chain
+
+
+def run_of(store: Store, run_id: str = RUN_ID) -> Run:
+    run = store.get_run(run_id)
+    assert run is not None
+    return run
 
 
 def job_of(store: Store, link_id: str, run_id: str = RUN_ID) -> JobRecord:
@@ -487,6 +493,33 @@ class TestRechaining:
 
     def test_a_host_without_a_chain_has_nothing_to_mend(self, store: Store) -> None:
         assert store.rechain(RUN_ID, HOST, now=MONDAY) is None
+
+
+class TestRulings:
+    HELD = Ruling(kind=RulingKind.HELD, at=after(minutes=31), why="7 of 9 hosts broke anew")
+
+    def test_a_ruling_is_written_once_and_replaced_only_by_who_knows_it(self, store: Store) -> None:
+        store.create_run(a_run())
+        assert store.rule_on_run(RUN_ID, self.HELD, replaces=None) is True
+        released = Ruling(kind=RulingKind.RELEASED, at=after(hours=2), by="ops")
+        assert store.rule_on_run(RUN_ID, released, replaces=None) is False
+        assert store.rule_on_run(RUN_ID, released, replaces=replace(self.HELD, why="other")) is False
+        assert run_of(store).ruling == self.HELD
+        assert store.rule_on_run(RUN_ID, released, replaces=self.HELD) is True
+        assert run_of(store).ruling == released
+
+    def test_it_outlives_the_closing_of_the_run_and_keeps_it_from_being_forgotten(self, store: Store) -> None:
+        store.create_run(a_run())
+        store.rule_on_run(RUN_ID, self.HELD, replaces=None)
+        closed = store.close_run(RUN_ID, totals=RunCounts(expected=0, by_end={}), at=after(hours=1))
+        assert (closed.ruling, closed.is_held) == (self.HELD, True)
+        assert store.prune_runs(started_before=after(days=500)) == 0
+        store.rule_on_run(RUN_ID, replace(self.HELD, kind=RulingKind.DISCARDED), replaces=self.HELD)
+        assert store.prune_runs(started_before=after(days=500)) == 1
+
+    def test_a_run_that_nobody_knows_is_not_ruled_on(self, store: Store) -> None:
+        with pytest.raises(NotFound):
+            store.rule_on_run(RUN_ID, self.HELD, replaces=None)
 
 
 class TestPruningRuns:

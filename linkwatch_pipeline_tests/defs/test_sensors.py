@@ -13,8 +13,12 @@ import pytest
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.definitions import defs
+from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.feed_record import Fed, feed_record
 from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.register import set_owner, update_link
+from linkwatch_pipeline.use_cases.release import release_run
 from linkwatch_pipeline_tests.defs.conftest import Watch
 from linkwatch_pipeline_tests.defs.watched import WEEK, Watched, checks, metadata
 from linkwatch_pipeline_tests.world import Answer, visits
@@ -87,6 +91,44 @@ def test_a_notice_that_waits_for_its_next_attempt_is_not_asked_for(broken_page: 
         )
         assert app.store.save_notice(waiting, claimed_by="test")
         assert tick("outbox_sensor", app).skip_reason == dg.SkipReason("0 of 1 unsettled notices are due")
+
+
+def test_a_notice_that_nobody_can_be_told_wakes_nobody_until_there_is_somebody(watch: Watch, tick: Tick) -> None:
+    watched = watch({"docs.example": {"/guide": 200}})
+    with watched.open() as app:
+        fed = Fed(link_id="loose", url="http://docs.example/loose", sequence=0, status=404)
+        feed_record(app.store, fed, default_confirm=1, now=app.clock.now())
+        for _ in range(2):
+            assert tick("outbox_sensor", app).skip_reason == dg.SkipReason("0 of 1 unsettled notices are due")
+            assert watched.run_job("deliver_notices", app).success
+        update_link(app.store, link_id="loose", owner="docs-team", now=app.clock.now())
+        assert len(tick("outbox_sensor", app).run_requests or ()) == 1
+
+
+def test_a_suspect_run_wakes_nobody_and_its_notices_are_shown_as_held(watch: Watch, tick: Tick) -> None:
+    watched = watch({"docs.example": {"/guide": 404}})
+    watched.env["LINKWATCH_CANARIES"] = "docs-guide"
+    week = watched.run_week()
+    assert (metadata(week, "outbox")["held"], metadata(week, "outbox")["pending"]) == (1, 0)
+    with watched.open() as app:
+        assert tick("outbox_sensor", app).skip_reason == dg.SkipReason("0 of 1 unsettled notices are due")
+        shown = metadata(watched.run_job("deliver_notices", app), "deliveries")
+        assert (shown["sent"], shown["held"]) == (0, 1)
+        assert [n["delivery"] for n in shown["notices"]] == ["held"]
+        findings = metadata(watched.run_job("watch_health", app), "run_health")["findings"]
+        assert [(f["code"], f["subject"]) for f in findings] == [("run_suspect", "2026-09-28T09:00:00Z")]
+        release_run(app.store, "2026-09-28T09:00:00Z", by="ops", now=app.clock.now())
+        assert len(tick("outbox_sensor", app).run_requests or ()) == 1
+
+
+def test_the_mail_that_told_a_notice_is_shown(watch: Watch) -> None:
+    watched = watch({"docs.example": {"/guide": 404, "/setup": 404}})
+    watched.drive_week()
+    with watched.open() as app:
+        set_owner(app.store, team="docs-team", address=None, delivery=Delivery.DIGEST)
+        shown = metadata(watched.run_job("deliver_notices", app), "deliveries")["notices"]
+    assert len({notice["mail"] for notice in shown}) == 1
+    assert shown[0]["mail"].startswith("digest:2026-09-28T09:00:00Z:")
 
 
 def test_the_retry_sensor_asks_for_the_week_of_an_open_retry_run(watch: Watch, tick: Tick) -> None:

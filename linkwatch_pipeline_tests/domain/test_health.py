@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from linkwatch_pipeline.domain.health import Finding, HealthFacts, Severity, is_healthy, verdict
+from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import Run, RunState
+from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState
 from linkwatch_pipeline_tests.builders import MONDAY, RETRY_ID, RUN_ID, a_run, after
 from linkwatch_pipeline_tests.mail_builders import a_notice
 
@@ -115,6 +117,53 @@ def test_a_notice_that_nobody_got_is_found(notice: Notice, code: str | None, sev
 def test_an_overdue_notice_says_why_or_what_to_do() -> None:
     assert "linkwatch deliver" in only(verdict(facts(unsettled=(a_notice(),)))).detail
     assert "disk full" in only(verdict(facts(unsettled=(a_notice(last_error="disk full"),)))).detail
+
+
+HELD = a_run(
+    state=RunState.CLOSED,
+    closed_at=after(minutes=20),
+    ruling=Ruling(kind=RulingKind.HELD, at=after(minutes=21), why="7 of 9 hosts broke anew"),
+)
+
+
+def test_a_held_run_is_critical_until_somebody_decides_and_its_notices_are_not_overdue() -> None:
+    held = (a_notice(status=NoticeStatus.HELD), a_notice(status=NoticeStatus.HELD, run_id=None))
+    finding = only(verdict(facts(runs=(HELD,), unsettled=held)))
+    assert (finding.code, finding.severity, finding.subject) == ("run_suspect", Severity.CRITICAL, RUN_ID)
+    assert finding.since == after(minutes=21)
+    assert finding.detail.startswith("7 of 9 hosts broke anew. Its 1 notices are held")
+    assert f"linkwatch discard-notices {RUN_ID}" in finding.detail
+    decided = replace(HELD, ruling=Ruling(kind=RulingKind.RELEASED, at=after(minutes=30), by="ops"))
+    assert verdict(facts(runs=(decided,))) == ()
+
+
+def test_a_notice_that_is_not_released_is_not_overdue() -> None:
+    assert verdict(facts(unsettled=(a_notice(release_at=None),))) == ()
+
+
+def muted(links: int = 1, broken: int = 1, **fields: Any) -> MuteView:
+    given = {"since": after(days=-20), "until": after(days=7), "muted_by": None, **fields}
+    return MuteView(mute=Mute(target="link:guide", reason="r", **given), links=links, broken=broken)
+
+
+@pytest.mark.parametrize(
+    ("view", "code"),
+    [
+        (muted(), None),
+        (muted(broken=0), "mute_unused"),
+        (muted(broken=0, since=after(days=-13)), None),  # its site may just have begun to be moved
+        (muted(links=0, broken=0, since=after(days=-1)), "mute_unused"),  # nothing of that name is watched any more
+        (muted(until=after()), "mute_expired"),
+        (muted(until=after(days=-7)), None),  # told long enough
+        (muted(until=after(), ended_at=after(days=-1)), None),  # a person ended it
+        (muted(broken=0, ended_at=after(days=-1)), None),
+    ],
+)
+def test_mutes_that_ran_out_or_are_not_needed_are_warnings(view: MuteView, code: str | None) -> None:
+    found = verdict(facts(mutes=(view,)))
+    assert [(f.code, f.severity, f.subject) for f in found] == (
+        [(code, Severity.WARNING, "link:guide")] if code is not None else []
+    )
 
 
 def test_dead_letters_are_critical() -> None:

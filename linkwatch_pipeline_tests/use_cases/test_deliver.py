@@ -271,3 +271,14 @@ def test_mails_end_up_in_files(office: Office, tmp_path: Path) -> None:
 def test_the_report_knows_what_is_unsent() -> None:
     assert DeliveryReport(sent=3).unsent == 0
     assert DeliveryReport(sent=3, retried=1, failed=1, unknown=1, waiting=1, without_owner=1).unsent == 5
+
+
+def test_a_mail_that_cannot_be_composed_is_certainly_not_sent(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.break_link("guide")
+    with monkeypatch.context() as patched:
+        patched.setattr("linkwatch_pipeline.use_cases.deliver.compose", lambda *_, **__: 1 / 0)
+        assert office.deliver() == DeliveryReport(retried=1)
+    assert (office.notice().last_error or "").startswith("internal fault while composing: ZeroDivisionError")
+    office.clock.advance(timedelta(minutes=1))
+    assert office.deliver() == DeliveryReport(sent=1)
+    assert "may have this mail already" not in office.provider.accepted[-1].text

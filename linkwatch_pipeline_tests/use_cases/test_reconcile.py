@@ -17,14 +17,15 @@ from linkwatch_pipeline.adapters.notify.ses_events import read_events
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.health import Finding
-from linkwatch_pipeline.domain.links import Owner
+from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.mail_events import MailEventKind
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
+from linkwatch_pipeline.domain.runs import count_chains
 from linkwatch_pipeline.ports import Notifier
 from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.reconcile import BadNews, ReconcileReport, reconcile_mail_events
 from linkwatch_pipeline.use_cases.watch_health import watch_health
-from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
+from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation, dispatched
 from linkwatch_pipeline_tests.mail_builders import a_mail
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 from linkwatch_pipeline_tests.world.ses_server import LOSE, SesServer
@@ -185,6 +186,25 @@ def test_one_event_settles_every_notice_that_its_mail_told(office: Office) -> No
     office.tell("Delivery", OWNER)
     assert office.bring() == ReconcileReport(changed=1)
     assert {office.notice(name).status for name in ("guide:1", "home:1")} == {NoticeStatus.DELIVERED}
+
+
+def test_one_event_settles_a_whole_digest_whose_answer_was_lost(office: Office) -> None:
+    office.store.put_owner(Owner(team="docs-team", address=OWNER, delivery=Delivery.DIGEST))
+    links = [a_link(name) for name in ("guide", "home")]
+    for link in links:
+        office.store.save_link(link, replaces=None)
+    for link, job in zip(links, dispatched(office.store, links), strict=True):
+        office.store.record(an_observation(link, 404, job=job), default_confirm=1, now=office.clock.now())
+    office.store.close_run(RUN_ID, totals=count_chains(office.store.chains(RUN_ID)), at=office.clock.now())
+    office.ses.script = [LOSE]
+    assert office.deliver().unknown == 2
+    (mail,) = office.ses.accepted
+    assert mail.tags["linkwatch-mail"].startswith("digest_3a")
+    office.tell("Delivery", OWNER)
+    assert office.bring() == ReconcileReport(changed=1)
+    assert {office.notice(name).status for name in ("guide:1", "home:1")} == {NoticeStatus.DELIVERED}
+    office.clock.advance(2 * WAIT_FOR_WORD)
+    assert office.deliver() == DeliveryReport()
 
 
 def test_a_bounce_is_told_to_on_call_by_team_until_the_address_is_mended(
