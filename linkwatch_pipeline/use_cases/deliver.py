@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_claimable, retry_wait
+from linkwatch_pipeline.domain.redaction import fault_in_our_words
 from linkwatch_pipeline.ports import Clock, Notifier, Store
 from linkwatch_pipeline.use_cases.mails import compose
 
@@ -98,8 +99,8 @@ def deliver_notices(
 def _deliver_safely(parts: _Sender, notice: Notice) -> _End:
     try:
         end = _deliver(parts, notice)
-    except Exception:  # a notice that trips us up must not silence the others; its claim ends by itself
-        logger.exception("notice not delivered", extra={"action": "deliver", "transition_id": notice.transition_id})
+    except Exception as fault:  # a notice that trips us up must not silence the others; its claim ends by itself
+        _log_fault("notice not delivered", notice, fault)
         return _End.WAITING
     logger.info("notice handled", extra={"action": "deliver", "transition_id": notice.transition_id, "end": end.value})
     return end
@@ -133,11 +134,16 @@ def _deliver(parts: _Sender, found: Notice) -> _End:
         provider_id = parts.notifier.send(mail)
     except DeliveryError as error:
         return _settle(parts, _after_failure(attempt, error, now=parts.clock.now()))
-    except Exception as exc:  # a fault of ours in mid-call: the provider may have the mail, so this counts as unknown
-        logger.exception("sending failed", extra={"action": "deliver", "transition_id": notice.transition_id})
-        fault = DeliveryError(f"internal fault while sending: {exc!r}", DeliveryFailure.UNKNOWN)
-        return _settle(parts, _after_failure(attempt, fault, now=parts.clock.now()))
+    except Exception as fault:  # a fault of ours in mid-call: the provider may have the mail, so this is unknown
+        _log_fault("sending failed", notice, fault)
+        lost = DeliveryError(f"internal fault while sending: {type(fault).__name__}", DeliveryFailure.UNKNOWN)
+        return _settle(parts, _after_failure(attempt, lost, now=parts.clock.now()))
     return _settle(parts, _after_acceptance(attempt, provider_id, now=parts.clock.now()))
+
+
+def _log_fault(what: str, notice: Notice, fault: Exception) -> None:
+    extra = {"action": "deliver", "transition_id": notice.transition_id, "error": type(fault).__name__}
+    logger.error("%s: %s", what, fault_in_our_words(fault), extra=extra)
 
 
 def _address_of(store: Store, notice: Notice) -> str | None:
