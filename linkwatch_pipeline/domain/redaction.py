@@ -7,6 +7,7 @@ its registered URL are at hand. Secrets in a path are not recognised.
 from __future__ import annotations
 
 import re
+import traceback
 from urllib.parse import unquote_plus
 
 REDACTED = "REDACTED"
@@ -32,6 +33,19 @@ _DECODINGS = 3  # a value escaped more often than this hides something
 def redacted_url(url: str) -> str:
     """The URL with REDACTED for credentials and for parameter values that look like secrets; else byte for byte."""
     return _redacted(url, _DECODINGS)
+
+
+def fault_in_our_words(fault: BaseException) -> str:
+    """What may be logged of a fault of ours: which kind and where, its causes included, but never its own words.
+
+    They may quote a URL, an answer or a mail.
+    """
+    told: list[str] = []
+    cause: BaseException | None = fault
+    while cause is not None:
+        told.append(f"{type(cause).__name__}\n{''.join(traceback.format_tb(cause.__traceback__))}".rstrip())
+        cause = cause.__cause__ or cause.__context__
+    return "\nafter ".join(told)
 
 
 def _redacted(url: str, decodings: int) -> str:

@@ -33,6 +33,7 @@ from linkwatch_pipeline.domain.notices import (
     retry_wait,
     run_of_digest,
 )
+from linkwatch_pipeline.domain.redaction import fault_in_our_words
 from linkwatch_pipeline.domain.telling import is_lone_recovery, is_overtaken, waits_for_earlier
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Clock, Mail, Notifier, Store
@@ -189,8 +190,8 @@ def _deliver_safely(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
     ids = [notice.transition_id for notice in mail]
     try:
         ends = _deliver(parts, mail)
-    except Exception:  # a notice that trips us up must not silence the others; its claim ends by itself
-        logger.exception("notice not delivered", extra={"action": "deliver", "transition_id": ", ".join(ids)})
+    except Exception as fault:  # a notice that trips us up must not silence the others; its claim ends by itself
+        _log_fault("notice not delivered", ids, fault)
         return [_End.WAITING] * len(mail)
     for name, end in zip(ids, ends, strict=True):
         logger.info("notice handled", extra={"action": "deliver", "transition_id": name, "end": end.value})
@@ -306,7 +307,6 @@ def _attempt(part: _Taken, mail_id: str) -> Notice:
 
 
 def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Notice]) -> list[_End]:
-    ids = ", ".join(attempt.transition_id for attempt in attempts)
     doing, kind = "composing", DeliveryFailure.NOT_ACCEPTED
     try:
         mail = _composed(parts, telling[0].owner, attempts)
@@ -314,12 +314,17 @@ def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Not
         provider_id = parts.notifier.send(mail)
     except DeliveryError as error:
         failure = error
-    except Exception as exc:
-        logger.exception("%s failed", doing, extra={"action": "deliver", "transition_id": ids})
-        failure = DeliveryError(f"internal fault while {doing}: {exc!r}", kind)
+    except Exception as fault:
+        _log_fault(f"{doing} failed", [attempt.transition_id for attempt in attempts], fault)
+        failure = DeliveryError(f"internal fault while {doing}: {type(fault).__name__}", kind)
     else:
         return [_settle(parts, _after_acceptance(n, provider_id, now=parts.clock.now())) for n in attempts]
     return [_settle(parts, _after_failure(attempt, failure, now=parts.clock.now())) for attempt in attempts]
+
+
+def _log_fault(what: str, ids: Sequence[str], fault: Exception) -> None:
+    extra = {"action": "deliver", "transition_id": ", ".join(ids), "error": type(fault).__name__}
+    logger.error("%s: %s", what, fault_in_our_words(fault), extra=extra)
 
 
 def _composed(parts: _Sender, owner: Owner, attempts: Sequence[Notice]) -> Mail:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from linkwatch_pipeline.domain.errors import StoreError
+from linkwatch_pipeline.domain.redaction import fault_in_our_words
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus
 from linkwatch_pipeline.domain.scheduling import WorkBook
 from linkwatch_pipeline.ports import Progress, Queue, Receipt
@@ -161,8 +162,9 @@ class LocalWork:
             await check_job(self._watched_parts(), message, self.send)
         except StoreError:
             raise  # the store is the truth: without it nothing may go on
-        except Exception:
-            logger.exception("check failed", extra={"action": "check_failed", "job_id": message.job_id})
+        except Exception as fault:
+            extra = {"action": "check_failed", "job_id": message.job_id, "error": type(fault).__name__}
+            logger.error("check failed: %s", fault_in_our_words(fault), extra=extra)
             self.queue.change_visibility(receipt, delay=FAILED_COMES_BACK_AFTER)
         else:
             self.queue.acknowledge(receipt)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import ipaddress
+from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkwatch_pipeline.adapters.fetch import addresses
 from linkwatch_pipeline.adapters.fetch.addresses import is_public
 
 PUBLIC = [
@@ -92,3 +95,16 @@ def test_no_ipv4_address_becomes_public_by_being_written_as_ipv6(address: ipaddr
 @given(st.text(max_size=40))
 def test_any_text_gets_a_verdict(text: str) -> None:
     assert is_public(text) in (True, False)
+
+
+def test_the_egress_rule_of_deploy_denies_every_range_that_we_refuse() -> None:
+    """But loopback, which the rule has to leave open."""
+    conf = (Path(__file__).parents[2] / "deploy" / "systemd" / "egress.conf").read_text(encoding="utf-8")
+    denied = [
+        ip_network(n) for line in conf.splitlines() if line.startswith("IPAddressDeny=") for n in line[14:].split()
+    ]
+    outside = [ip_network("::/3"), ip_network("4000::/2"), ip_network("8000::/1")]
+    for network in (*addresses._REFUSED_V4, *addresses._REFUSED_V6, *outside):
+        if not network.is_loopback:
+            same = [other for other in denied if other.version == network.version]
+            assert any(network.subnet_of(other) for other in same), network  # type: ignore[arg-type]

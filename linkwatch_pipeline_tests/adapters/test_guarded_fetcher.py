@@ -1,14 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
 import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -677,39 +674,7 @@ def test_a_cancelled_fetch_leaves_the_gate_and_closes_its_connection(world: Worl
     assert [departure.answered for departure in gate.left] == [False]
 
 
-# --- durability -------------------------------------------------------------------------------------------------------
-
-
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files as Linux shows them")
-def test_a_hundred_endless_servers_leave_no_socket_and_no_task_behind(world: World) -> None:
-    names = ["infinite_body", "header_bomb", "trickle_body", "silent", "chunked_no_end"] * 20
-    endings: list[int] = []
-
-    async def visit_all() -> None:
-        fetcher = fetcher_of(world, deadline=timedelta(seconds=0.5))
-        limit = asyncio.Semaphore(20)
-
-        async def visit(number: int, name: str) -> None:
-            scheme = "https" if number % 4 == 0 else "http"
-            async with limit:
-                await fetcher.fetch(f"{scheme}://{HOSTILE}/{name}", Gate())
-
-        before = open_files()
-        await asyncio.gather(*(visit(number, name) for number, name in enumerate(names)))
-        for _ in range(200):  # the world's side ends when it notices
-            if open_files() <= before:
-                break
-            await asyncio.sleep(0.01)
-        endings.extend([open_files() - before, len(asyncio.all_tasks())])
-
-    asyncio.run(visit_all())
-    gc.collect()
-    assert endings[0] <= 0
-    assert endings[1] == 1
+# --- our own faults ---------------------------------------------------------------------------------------------------
 
 
 def test_an_unexpected_error_inside_is_a_result_and_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,6 +20,7 @@ from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
+from linkwatch_pipeline_tests.bench.store_calls import store_calls
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
@@ -30,6 +31,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "polite-peers": polite_peers,
     "fast-peers": fast_peers,
     "simulated": simulated,
+    "store-calls": store_calls,
 }
 
 

@@ -22,7 +22,7 @@ from typing import TypeVar
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, count_chains
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, count_chains
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
@@ -99,6 +99,10 @@ class Cluster:
     statuses: dict[str, list[Answer]] = field(default_factory=dict)
     allowances: dict[str, int] = field(default_factory=dict)
     crashes: int = 0
+    dispatchers_died: int = 0
+    reordered: int = 0  # messages that were received after one that was sent later
+    _sent: dict[str, int] = field(default_factory=dict)  # by job id, the number of its latest message
+    _newest_received: int = 0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -112,6 +116,14 @@ class Cluster:
     def run(self) -> None:
         """Play the week until every run is closed or the simulated time is up."""
         run_virtual(self._play(), self.clock)
+
+    def note_sent(self, message: CheckJob) -> None:
+        self._sent[message.job_id] = len(self._sent) + 1
+
+    def note_received(self, message: CheckJob) -> None:
+        number = self._sent[message.job_id]
+        self.reordered += number < self._newest_received
+        self._newest_received = max(number, self._newest_received)
 
     def _register(self) -> None:
         number = 0
@@ -166,8 +178,10 @@ class Cluster:
         """Starts the week, then ticks each minute, as a scheduler would; a crash costs it one beat."""
         while True:
             process = Process(self, f"dispatcher-{number}-{self.crashes}")
-            with suppress(Crash):
+            try:
                 await process.dispatch_or_tick()
+            except Crash:
+                self.dispatchers_died += 1
             await self.clock.sleep(timedelta(seconds=self.chance.uniform(50, 60)))
 
     async def _worker_for_ever(self, number: int) -> None:
@@ -213,6 +227,7 @@ class Process:
             if not received:
                 await cluster.clock.sleep(timedelta(seconds=cluster.chance.uniform(0.5, 1.5)))
                 continue
+            cluster.note_received(received[0].job)
             self._perhaps_crash()
             await check_job(self._parts, received[0].job, self._send)
             self._perhaps_crash()
@@ -243,6 +258,7 @@ class Process:
         whole_seconds = timedelta(seconds=-(-delay // SECOND))  # as SQS: delays are whole seconds
         for _ in range(copies):
             jitter = timedelta(seconds=cluster.chance.choice([0, 0, 0, 2, 30]) if copies > 1 else 0)
+            cluster.note_sent(job.message)
             cluster.queue.send([job.message], delay=min(whole_seconds + jitter, 900 * SECOND))
         self._perhaps_crash()
 

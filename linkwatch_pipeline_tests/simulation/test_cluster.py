@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from linkwatch_pipeline_tests.simulation.cluster import simulate
+from linkwatch_pipeline_tests.simulation import cluster
+from linkwatch_pipeline_tests.simulation.cluster import Cluster, simulate
 
 
-@pytest.mark.parametrize("first", range(0, 100, 10))
+@pytest.mark.parametrize("first", range(0, 200, 10))
 def test_no_seed_breaks_a_promise(first: int) -> None:
     for seed in range(first, first + 10):
         simulate(seed)
@@ -15,7 +16,22 @@ def test_no_seed_breaks_a_promise(first: int) -> None:
 
 def test_the_seeds_do_crash_and_repeat_things() -> None:
     """A simulation in which nothing goes wrong would prove nothing."""
-    assert sum(simulate(seed).crashes for seed in range(20)) > 20
+    played = [simulate(seed) for seed in range(200, 220)]
+    assert sum(one.crashes for one in played) > 20
+    assert sum(one.dispatchers_died for one in played) > 2
+    for fault in ("duplicate", "lose", "purges", "skew", "keep_letters"):
+        assert sum(bool(getattr(one.faults, fault)) for one in played) > 2, fault
+    assert sum(one.reordered for one in played) > 10
+    assert sum(bool(one.allowances) for one in played) > 2
+
+
+def test_a_seed_that_breaks_a_promise_names_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(of: Cluster) -> None:
+        raise AssertionError("a promise is broken")
+
+    monkeypatch.setattr(cluster, "check_invariants", broken)
+    with pytest.raises(AssertionError, match=r"seed 7: a promise is broken \(replay: python -m .*\.simulation 7\)"):
+        simulate(7)
 
 
 @pytest.mark.campaign

@@ -22,6 +22,7 @@ from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
 
 URLS = [*(f"http://a.example/{n}" for n in range(4)), "http://b.example/", "http://c.example/0", "http://c.example/1"]
 BAD = "http://a.example/1"
+SECRET = "c4naryS3cret"
 BAD_JOB = f"{RUN_ID}:link-1"
 
 
@@ -40,7 +41,7 @@ class Weeks:
 
     def _answer(self, url: str, asked: int) -> Answer:
         if url in self.failing:
-            raise OurFault
+            raise OurFault(f"it quotes the page: {SECRET}")
         return Answer(status=429, retry_after="1") if url.endswith("c.example/1") and asked == 0 else Answer()
 
     def redrive(self, *job_ids: str) -> Redriven:
@@ -55,7 +56,9 @@ def weeks(tmp_path: Path) -> Iterator[Weeks]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 20])
-def test_a_job_that_fails_again_and_again_is_given_up_and_holds_nobody_up(tmp_path: Path, concurrency: int) -> None:
+def test_a_job_that_fails_again_and_again_is_given_up_and_holds_nobody_up(
+    tmp_path: Path, concurrency: int, caplog: pytest.LogCaptureFixture
+) -> None:
     weeks = Weeks(tmp_path, concurrency=concurrency)
     run = weeks.engine.observe()
     assert run.state is RunState.CLOSED
@@ -65,6 +68,9 @@ def test_a_job_that_fails_again_and_again_is_given_up_and_holds_nobody_up(tmp_pa
     (letter,) = dead_letters(weeks.store, now=weeks.engine.clock.now())
     assert (letter.job.job_id, letter.job.reason, letter.redriven_as) == (BAD_JOB, Reason.DEAD_LETTER, None)
     weeks.store.close()
+    assert caplog.text.count("check failed: OurFault") == 5
+    assert "in _answer" in caplog.text  # where it was, but not what it said
+    assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -254,9 +254,7 @@ def test_one_bad_notice_does_not_silence_the_others(office: Office, caplog: pyte
     with caplog.at_level(logging.ERROR):
         assert office.deliver() == DeliveryReport(unknown=1, sent=2)
     assert "sending failed" in caplog.text
-    assert office.notice("a:1").last_error == (
-        f"{LOST_ANSWER}; internal fault while sending: RuntimeError('a fault of ours')"
-    )
+    assert office.notice("a:1").last_error == (f"{LOST_ANSWER}; internal fault while sending: RuntimeError")
 
 
 def test_mails_end_up_in_files(office: Office, tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
-from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines
+import pytest
+
+from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
 from linkwatch_pipeline_tests.builders import MONDAY, after
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
 PACE = timedelta(seconds=3)
 
@@ -76,3 +80,72 @@ def test_only_hosts_that_redirects_led_to_have_a_line() -> None:
     line.join("a")
     line.join("b")
     assert line.expected_wait("b", MONDAY) == timedelta(0)
+
+
+def test_the_pace_is_the_mean_of_all_visits_seen() -> None:
+    line = HopLine()
+    for seconds in (1, 2, 6):
+        line.visit_ended(timedelta(seconds=seconds), opens_at=MONDAY)
+    line.join("a")
+    line.join("b")
+    assert line.expected_wait("b", MONDAY) == timedelta(seconds=3)
+
+
+def test_whoever_is_not_in_line_would_come_last() -> None:
+    line = a_line("a", "b")
+    assert line.expected_wait("stranger", MONDAY) == 2 * PACE
+    assert not line.is_first("stranger")
+    assert HopLine().is_first("stranger")
+
+
+def test_joining_again_keeps_the_place() -> None:
+    line = a_line("a", "b")
+    line.join("a")
+    assert line.is_first("a")
+
+
+def test_forgetting_a_stranger_wakes_nobody() -> None:
+    line = a_line("a")
+    changed = line.changed
+    line.forget("stranger")
+    assert not changed.is_set()
+
+
+@pytest.mark.parametrize("happens", ["ended", "away"])
+def test_those_who_wait_are_woken_when_somebody_else_may_be_first(happens: str) -> None:
+    line, clock = a_line("a", "b"), VirtualClock(MONDAY)
+
+    async def scene() -> timedelta:
+        waiting = asyncio.create_task(sleep_until_changed(clock, timedelta(seconds=8), line.changed))
+        await clock.sleep(timedelta(seconds=2))
+        line.forget("a") if happens == "ended" else line.send_away("a", after(seconds=60))
+        await waiting
+        return clock.now() - MONDAY
+
+    assert run_virtual(scene(), clock) == timedelta(seconds=2)
+    assert line.is_first("b")
+
+
+def test_nobody_sleeps_longer_than_said_and_leaves_no_task_behind() -> None:
+    line, clock = a_line("a"), VirtualClock(MONDAY)
+
+    async def scene() -> timedelta:
+        await sleep_until_changed(clock, timedelta(seconds=8), line.changed)
+        assert len(asyncio.all_tasks()) == 1
+        return clock.now() - MONDAY
+
+    assert run_virtual(scene(), clock) == timedelta(seconds=8)
+
+
+def test_a_waiter_that_is_cancelled_leaves_no_task_behind() -> None:
+    line, clock = a_line("a"), VirtualClock(MONDAY)
+
+    async def scene() -> None:
+        waiting = asyncio.create_task(sleep_until_changed(clock, timedelta(seconds=8), line.changed))
+        await clock.sleep(timedelta(seconds=1))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert len(asyncio.all_tasks()) == 1
+
+    run_virtual(scene(), clock)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import traceback
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -17,9 +16,12 @@ from linkwatch_pipeline.adapters.fetch.policy import Policy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.domain.fetching import MAX_BODY_BYTES
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.redaction import fault_in_our_words
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url
 
 logger = logging.getLogger(__name__)
+# At DEBUG it would log every header that comes, with all the secrets in them.
+logging.getLogger("httpcore").setLevel(logging.WARNING)
 
 FOLLOWED = (301, 302, 303, 307, 308)
 _WITHOUT_BODY = (204, 205, 304)
@@ -152,15 +154,9 @@ def _reason(exc: Exception, backend: GuardedBackend, visit: Visit, *, host: str)
                 return Reason.INCOMPLETE_BODY
             return Reason.PROTOCOL if backend.wire.received else Reason.CONNECTION_RESET
         case _:
-            _log_without_text(exc, host)
+            extra = {"action": "fetch", "host": host, "error": type(exc).__name__}
+            logger.error("fetch failed inside: %s", fault_in_our_words(exc), extra=extra)
             return Reason.INTERNAL
-
-
-def _log_without_text(exc: Exception, host: str) -> None:
-    """Say what failed and where, but not the exception's own words: they may quote the URL or the answer."""
-    frames = "".join(traceback.format_tb(exc.__traceback__))
-    extra = {"action": "fetch", "host": host, "error": type(exc).__name__}
-    logger.error("fetch failed inside: %s\n%s", type(exc).__name__, frames, extra=extra)
 
 
 def _not_after(backend: GuardedBackend) -> datetime | None:
