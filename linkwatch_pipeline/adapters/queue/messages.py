@@ -1,4 +1,4 @@
-"""A message's text: a JSON object of exactly the five fields of SPEC 7.3. Neither a URL nor a recipient is ever in it."""
+"""A message's text: a JSON object of exactly the five fields of SPEC 7.3, so never a URL and never a recipient."""
 
 from __future__ import annotations
 
