@@ -5,6 +5,7 @@ Anything unknown or of the wrong kind is refused with its name, since a setting 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -20,7 +21,7 @@ from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 SETTINGS_FILE = "linkwatch.toml"
 ENV_PREFIX = "LINKWATCH_"
 HOME_VARIABLE = "LINKWATCH_HOME"
-PROFILES = ("local",)
+PROFILES = ("local", "aws")
 MAX_CONCURRENCY = 200
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
@@ -39,6 +40,11 @@ class Settings:
     mail_from: str = "linkwatch@localhost.invalid"
     profile: str = "local"
     allowed_hosts: tuple[str, ...] = ()
+    aws_table: str = ""
+    aws_queue_url: str = ""
+    aws_dead_letter_queue_url: str = ""
+    aws_metrics_namespace: str = "linkwatch"
+    aws_allow_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,7 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
+    _check_aws_settings(settings, fixture=fixture)
     return settings
 
 
@@ -85,6 +92,20 @@ def settings_text() -> str:
         about = "\n".join(f"# {line}" for line in _KEYS[key.name].about.splitlines())
         parts.append(f"{about}\n# {key.name} = {_as_toml(getattr(defaults, key.name))}\n")
     return "\n".join(parts)
+
+
+def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
+    """Whether the profile has what it needs."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
+    missing = [key for key in ("aws_table", "aws_queue_url", "aws_dead_letter_queue_url") if not getattr(settings, key)]
+    if missing:
+        raise ConfigurationError(
+            f'profile is "aws", which needs {", ".join(missing)}; take them from the outputs of the stack, '
+            'or set profile = "local".'
+        )
 
 
 def _from_file(file: Path) -> Iterator[tuple[str, str, object]]:
@@ -111,7 +132,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[str, str, object]]:
             _refuse_unknown(f"the environment: unknown variable {name!r}", key, _variable)
         try:
             value = _KEYS[key].read(env[name])
-        except ValueError:
+        except (ValueError, KeyError):
             value = env[name]  # its check says what it must be
         yield name, key, value
 
@@ -179,10 +200,30 @@ def _check_mail_from(value: object) -> str:
 
 
 def _check_profile(value: object) -> str:
-    if value == "aws":
-        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_aws_name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_./#-]{0,255}", value):
+        raise ValueError("a name of letters, digits, '_', '-' and '.'")
+    return value
+
+
+def _read_flag(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+def _check_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _check_queue_url(value: object) -> str:
+    if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
+        raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
     return value
 
 
@@ -209,7 +250,7 @@ def _split_names(text: str) -> list[str]:
 def _as_toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 _KEYS: Mapping[str, _Key] = {
@@ -237,11 +278,26 @@ _KEYS: Mapping[str, _Key] = {
     ),
     "mail_from": _Key(read=str, check=_check_mail_from, about="The sender of the mails."),
     "profile": _Key(
-        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+        read=str,
+        check=_check_profile,
+        about='Where all is kept: "local" keeps it in this home, "aws" in DynamoDB, SQS and CloudWatch.',
     ),
     "allowed_hosts": _Key(
         read=_split_names,
         check=_check_hosts,
         about="Visit only these hosts and their subdomains; empty means all. Begin with domains you control.",
+    ),
+    "aws_table": _Key(read=str, check=_check_aws_name, about="The table, for the profile aws (output TableName)."),
+    "aws_queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "aws_dead_letter_queue_url": _Key(
+        read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
+    ),
+    "aws_metrics_namespace": _Key(
+        read=str, check=_check_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
+    ),
+    "aws_allow_endpoint": _Key(
+        read=_read_flag,
+        check=_check_flag,
+        about="Whether the table may be elsewhere than at Amazon's, as on an emulator (AWS_ENDPOINT_URL).",
     ),
 }

@@ -49,6 +49,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_MAIL_FROM": "links@example.com",
         "LINKWATCH_PROFILE": "local",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
+        "LINKWATCH_AWS_TABLE": "linkwatch",
+        "LINKWATCH_AWS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_AWS_METRICS_NAMESPACE": "links",
+        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -60,6 +65,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         mail_from="links@example.com",
         profile="local",
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
+        aws_table="linkwatch",
+        aws_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        aws_dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        aws_metrics_namespace="links",
+        aws_allow_endpoint=True,
     )
 
 
@@ -123,7 +133,9 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('mail_from = "nobody"', "not an e-mail address"),
         ("mail_from = 1", "mail_from in"),
         ('profile = "cloud"', "one of 'local'"),
-        ('profile = "aws"', "not available in this version"),
+        ('aws_table = "a table"', "letters, digits"),
+        ('aws_queue_url = "work"', "the URL of an SQS queue"),
+        ("aws_allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -153,3 +165,12 @@ def test_only_a_fixture_home_may_let_hosts_rest_for_less_than_a_second(tmp_path:
     toml = f"cooldown_seconds = {seconds}\n"
     assert "at least 1 s" in refusal(tmp_path, toml)
     assert load(tmp_path, toml, fixture=True).cooldown_seconds == float(seconds)
+
+
+def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
+    assert "fixture home" in refusal(tmp_path, 'profile = "aws"', fixture=True)
+
+
+def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
+    assert "needs aws_table, aws_queue_url, aws_dead_letter_queue_url" in refusal(tmp_path, 'profile = "aws"')
+    assert "needs aws_queue_url, aws_dead" in refusal(tmp_path, 'profile = "aws"\naws_table = "t"')

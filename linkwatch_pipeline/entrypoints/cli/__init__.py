@@ -32,6 +32,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     scan,
     simulate,
     submit,
+    worker,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -95,6 +96,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     report.report,
     health.health,
     simulate.simulate,
+    worker.worker,
     dev.dev,
     fixture.fixture,
 ):
