@@ -35,7 +35,16 @@ from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
-from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
+from linkwatch_pipeline.settings import (
+    HOME_VARIABLE,
+    PASSWORD_FILE_VARIABLE,
+    PASSWORD_VARIABLE,
+    SMTP_PORTS,
+    Settings,
+    load_settings,
+    load_smtp_password,
+    settings_text,
+)
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -74,6 +83,7 @@ class App:
     ssl_context: ssl.SSLContext | None = None
     skew: timedelta = timedelta(0)
     progress: Progress = field(default_factory=SilentProgress)
+    smtp_password: str = field(default="", repr=False)
 
     @property
     def on_aws(self) -> bool:
@@ -105,9 +115,44 @@ class App:
 
     @cached_property
     def notifier(self) -> Notifier:
+        """How mails go out. Raises ConfigurationError if that cannot be as it is set."""
+        if self.settings.mail == "smtp":
+            return self._smtp_notifier()
+        if self.settings.mail == "ses":
+            return self._ses_notifier()
         from linkwatch_pipeline.adapters.notify.files import FileNotifier
 
         return FileNotifier(self.home.mail)
+
+    @property
+    def mail_destination(self) -> str:
+        """Where mails are handed over, for people."""
+        return {"smtp": self.settings.smtp_host, "ses": "Amazon SES"}.get(self.settings.mail, str(self.home.mail))
+
+    def _smtp_notifier(self) -> Notifier:
+        from linkwatch_pipeline.adapters.notify.smtp import SmtpNotifier, SmtpSecurity, SmtpServer
+
+        chosen = self.settings
+        if bool(chosen.smtp_username) != bool(self.smtp_password):
+            raise ConfigurationError(
+                f"smtp_username goes with a password: set {PASSWORD_VARIABLE} or {PASSWORD_FILE_VARIABLE}."
+                if chosen.smtp_username
+                else f"{PASSWORD_VARIABLE} is set without smtp_username; set both or none."
+            )
+        server = SmtpServer(
+            host=chosen.smtp_host,
+            port=chosen.smtp_port or SMTP_PORTS[chosen.smtp_security],
+            security=SmtpSecurity(chosen.smtp_security),
+            username=chosen.smtp_username,
+            password=self.smtp_password,
+        )
+        return SmtpNotifier(server, tls=self.ssl_context or ssl.create_default_context())
+
+    def _ses_notifier(self) -> Notifier:
+        from linkwatch_pipeline.adapters.notify.ses import SesNotifier, ses_client
+
+        client = ses_client(region=self.settings.ses_region or None)
+        return SesNotifier(client, configuration_set=self.settings.ses_configuration_set)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -316,6 +361,7 @@ def build_app(
         ssl_context=ssl_context,
         skew=SKEW_BETWEEN_MACHINES if settings.profile == "aws" else timedelta(0),
         progress=progress if progress is not None else SilentProgress(),
+        smtp_password=load_smtp_password(env) if settings.mail == "smtp" else "",
     )
 
 

@@ -310,6 +310,11 @@ class OutboxStore(Protocol):
         """Write the delivery fields of a notice that `claimed_by` still holds; False (nothing written) otherwise."""
         ...
 
+    def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
+        """Write the delivery fields of a notice, whoever holds it; False (nothing written) if it is not as in
+        `replaces` any more. A holder whose claim this ends cannot save its own word afterwards."""
+        ...
+
 
 class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Protocol):
     """The system of record, whole."""
@@ -392,9 +397,14 @@ class Fetcher(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """One e-mail, ready but for its transport. `headers` are further ones, already safe."""
+    """One e-mail, ready but for its transport.
+
+    `transition_id` is the mail's own id: the transition that it tells, or an id derived from owner and run if it tells
+    several. Providers carry it, escaped, back in their events. `transition_ids` are then all that it tells.
+    """
 
     transition_id: str
+    transition_ids: tuple[str, ...] = ()
     sender: str
     recipient: str
     copies: tuple[str, ...] = ()
