@@ -439,9 +439,9 @@ def _open_store(home: Home) -> Store:
 
 
 def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
-    from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore  # type: ignore[import-untyped]
+    from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 
-    store: Store = DynamoStore.open(
+    return DynamoStore.open(
         settings.aws_table,
         clock=clock,
         chance=chance,
@@ -449,7 +449,6 @@ def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
         new_id=lambda: secrets.token_hex(8),
         allow_endpoint=settings.aws_allow_endpoint,
     )
-    return store
 
 
 def _wait(duration: timedelta) -> None:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -48,21 +49,26 @@ class Cloud:
         }
 
     def client(self, service: str, *, config: Any = None) -> Any:
-        """A boto3 client of a session of its own."""
-        import boto3
-
-        session = boto3.session.Session(
-            aws_access_key_id=self.access_key_id,
-            aws_secret_access_key=self.secret_access_key,
-            region_name=self.region,
-        )
-        return session.client(service, endpoint_url=self.endpoint_url, config=config)
+        """A new boto3 client. To be made on one thread; any may use it."""
+        return _session(self).client(service, endpoint_url=self.endpoint_url, config=config)
 
     def reset(self) -> None:
         """Forget everything that was made in it."""
         request = urllib.request.Request(f"{self.endpoint_url}/_ministack/reset", method="POST")
         with urllib.request.urlopen(request, timeout=30) as answer:
             answer.read()
+
+
+@cache
+def _session(cloud: Cloud) -> Any:
+    """One for all clients: reading what a service looks like takes most of the time of making one."""
+    import boto3
+
+    return boto3.session.Session(
+        aws_access_key_id=cloud.access_key_id,
+        aws_secret_access_key=cloud.secret_access_key,
+        region_name=cloud.region,
+    )
 
 
 @pytest.fixture(scope="session")
