@@ -14,14 +14,16 @@ from datetime import datetime, timedelta
 from functools import cache, wraps
 from typing import Any, Protocol
 
+from linkwatch_pipeline.adapters.notify.ses_events import read_events
 from linkwatch_pipeline.adapters.queue.messages import read_message
 from linkwatch_pipeline.bootstrap import App, build_app_without_home, new_worker
-from linkwatch_pipeline.domain.errors import InvalidInput
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput, LinkwatchError
 from linkwatch_pipeline.domain.health import is_healthy
 from linkwatch_pipeline.domain.hosts import WORKER_LIFE
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
+from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
 
@@ -49,7 +51,7 @@ def _logged(handler: Handler) -> Handler:
 
     @wraps(handler)
     def call(event: Event, context: Context) -> dict[str, Any]:
-        _logs().always["request_id"] = context.aws_request_id
+        logs().always["request_id"] = context.aws_request_id
         clock, action = app().clock, handler.__name__
         began = clock.monotonic()
         try:
@@ -89,7 +91,10 @@ def check(event: Event, context: Context) -> dict[str, Any]:
 @_logged
 def notify(event: Event, context: Context) -> dict[str, Any]:
     """Send the notices that are due."""
-    return asdict(app().deliver())
+    parts = app()
+    if parts.settings.mail == "files":
+        raise ConfigurationError("a function has no folder for mails: set LINKWATCH_MAIL to ses.")
+    return asdict(parts.deliver())
 
 
 @_logged
@@ -103,6 +108,20 @@ def health(event: Event, context: Context) -> dict[str, Any]:
     return {"healthy": is_healthy(findings), "findings": len(findings)}
 
 
+@_logged
+def mail_events(event: Event, context: Context) -> dict[str, Any]:
+    """Bring what SES told, through SNS and SQS, to the notices; messages that cannot be read come back."""
+    failed = []
+    for record in event["Records"]:
+        try:
+            told = [each for each in read_events(record["body"]) if each is not None]
+            reconcile_mail_events(app().store, told)
+        except (LinkwatchError, RecursionError):
+            logger.exception("mail event not read", extra={"action": "reconcile", "message_id": record["messageId"]})
+            failed.append(record["messageId"])
+    return _batch_failures(failed)
+
+
 @cache
 def app() -> App:
     """The parts of this process."""
@@ -110,7 +129,8 @@ def app() -> App:
 
 
 @cache
-def _logs() -> JsonFormatter:
+def logs() -> JsonFormatter:
+    """How this process logs."""
     return log_as_json()
 
 
@@ -158,7 +178,7 @@ def _ms(seconds: float) -> int:
 
 def _prepare() -> None:
     """While the process starts, when it has more of the machine than later: what every call needs."""
-    _logs()
+    logs()
     app().store  # noqa: B018
 
 
