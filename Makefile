@@ -10,7 +10,7 @@ PIP_FLAGS := -qq --disable-pip-version-check
 WORKERS ?= 2
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help venv demo dev test check format bench campaign lambda deploy remove observed-run lock clean
+.PHONY: help venv demo dev test check format bench campaign lambda deploy remove aws-local observed-run lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --se
 
 remove: $(STAMP) ## take both stacks away again; the table stays
 	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) remove
+
+aws-local: $(STAMP) ## the AWS half on an emulator: deploy, run a week by its schedule, and account for it
+	@$(BIN)/python -m linkwatch_pipeline_tests.cloud.aws_local $(ARGS)
 
 observed-run: $(STAMP) ## write docs/observed-run.md from a run that just happened
 	@mkdir -p docs

@@ -41,12 +41,12 @@ class CannotPack(Exception):
 def package(out: Path, *, extra: tuple[Path, ...] = ()) -> dict[str, int]:
     """Write the zip; how many bytes each part has in it.
 
-    Args: extra: further files, for a target of one's own such as an emulator.
+    Args: extra: files to put beside the packages, for a target of one's own such as an emulator.
     """
     files = dict(_our_files())
     for name in LIBRARIES:
         files.update(_library_files(name))
-    files.update({_place_of(file): file for file in extra})
+    files.update({file.name: file for file in extra})
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(out.name + ".part")
     sizes: dict[str, int] = {}
@@ -64,12 +64,6 @@ def package(out: Path, *, extra: tuple[Path, ...] = ()) -> dict[str, int]:
     finally:
         unfinished.unlink(missing_ok=True)
     return sizes
-
-
-def _place_of(file: Path) -> str:
-    """A file of this repository keeps its place, any other one stands at the top."""
-    file = file.resolve()
-    return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
 
 
 def _our_files() -> Iterator[tuple[str, Path]]:
