@@ -195,6 +195,13 @@ class RunStore(Protocol):
         """Claim the right to send a lost head again: resends + 1 and head_ready_at = now, if the chain is as read."""
         ...
 
+    def claim_start(self, chain: HostChain, *, ready_at: datetime, now: datetime) -> bool:
+        """Claim the right to send a chain's first head: planned_sent_at = now and head_ready_at = `ready_at`.
+
+        Only if the chain is as read (head, head_ready_at, resends) and nobody claimed it before.
+        """
+        ...
+
     def rechain(self, run_id: str, host: str, *, now: datetime) -> HostChain | None:
         """Make a chain agree with its jobs again; None if there is nothing to mend.
 

@@ -23,7 +23,7 @@ from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 SETTINGS_FILE = "linkwatch.toml"
 ENV_PREFIX = "LINKWATCH_"
 HOME_VARIABLE = "LINKWATCH_HOME"
-PROFILES = ("local",)
+PROFILES = ("local", "aws")
 MAILS = ("files", "smtp", "ses")
 SMTP_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # Secrets are no settings: they stand in no file of ours and are never printed.
@@ -62,6 +62,11 @@ class Settings:
     breaker_links: int = 20
     breaker_links_percent: int = 25
     canaries: tuple[str, ...] = ()
+    aws_table: str = ""
+    aws_queue_url: str = ""
+    aws_dead_letter_queue_url: str = ""
+    aws_metrics_namespace: str = "linkwatch"
+    aws_allow_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,7 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
+    _check_aws_settings(settings, fixture=fixture)
     _check_mail_settings(settings, fixture=fixture)
     return settings
 
@@ -141,6 +147,20 @@ def _plain_password(source: str, password: str) -> str:
             f"{source}: the password holds characters beyond ASCII, which mail servers do not take."
         )
     return password
+
+
+def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
+    """Whether the profile has what it needs."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
+    missing = [key for key in ("aws_table", "aws_queue_url", "aws_dead_letter_queue_url") if not getattr(settings, key)]
+    if missing:
+        raise ConfigurationError(
+            f'profile is "aws", which needs {", ".join(missing)}; take them from the outputs of the stack, '
+            'or set profile = "local".'
+        )
 
 
 def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:
@@ -286,10 +306,20 @@ def _check_aws_name(value: object) -> str:
 
 
 def _check_profile(value: object) -> str:
-    if value == "aws":
-        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_long_aws_name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_./#-]{0,255}", value):
+        raise ValueError("a name of letters, digits, '_', '-' and '.'")
+    return value
+
+
+def _check_queue_url(value: object) -> str:
+    if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
+        raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
     return value
 
 
@@ -424,7 +454,9 @@ _KEYS: Mapping[str, _Key] = {
         about="The configuration set whose events say what became of a mail; SES needs one here.",
     ),
     "profile": _Key(
-        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+        read=str,
+        check=_check_profile,
+        about='Where all is kept: "local" keeps it in this home, "aws" in DynamoDB, SQS and CloudWatch.',
     ),
     "allowed_hosts": _Key(
         read=_split_names,
@@ -461,5 +493,18 @@ _KEYS: Mapping[str, _Key] = {
         check=_check_link_ids,
         about="Ids of links that never fail while linkwatch is well, three or so on different hosts. A run is suspect\n"
         "if two thirds of them fail.",
+    ),
+    "aws_table": _Key(read=str, check=_check_long_aws_name, about="The table, for the profile aws (output TableName)."),
+    "aws_queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "aws_dead_letter_queue_url": _Key(
+        read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
+    ),
+    "aws_metrics_namespace": _Key(
+        read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
+    ),
+    "aws_allow_endpoint": _Key(
+        read=_read_switch,
+        check=_check_switch,
+        about="Whether the table may be elsewhere than at Amazon's, as on an emulator (AWS_ENDPOINT_URL).",
     ),
 }

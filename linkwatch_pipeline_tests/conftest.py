@@ -1,4 +1,4 @@
-"""For all tests: the same chance everywhere, no verdict by a clock, a Ctrl-C that works; servers for mail."""
+"""For all tests: the same chance everywhere, no verdict by a clock, a Ctrl-C that works; emulators, mail servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from linkwatch_pipeline_tests.cloud.ministack import ministack
+from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
+
 if TYPE_CHECKING:
     import trustme
 
     from linkwatch_pipeline_tests.world.mail_server import MailServer
     from linkwatch_pipeline_tests.world.ses_server import SesServer
+
+__all__ = ["ministack", "timed_sqs"]  # fixtures for every room
 
 settings.register_profile("linkwatch", deadline=None, derandomize=True)
 settings.load_profile("linkwatch")

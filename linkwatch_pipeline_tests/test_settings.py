@@ -64,6 +64,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_BREAKER_LINKS": "30",
         "LINKWATCH_BREAKER_LINKS_PERCENT": "40",
         "LINKWATCH_CANARIES": "home, docs.example.com",
+        "LINKWATCH_AWS_TABLE": "linkwatch",
+        "LINKWATCH_AWS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_AWS_METRICS_NAMESPACE": "links",
+        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -89,6 +94,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         breaker_links=30,
         breaker_links_percent=40,
         canaries=("home", "docs.example.com"),
+        aws_table="linkwatch",
+        aws_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        aws_dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        aws_metrics_namespace="links",
+        aws_allow_endpoint=True,
     )
 
 
@@ -161,7 +171,9 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('ses_configuration_set = "a/b"', "at most 64 letters"),
         ('smtp_password = "secret"', "LINKWATCH_SMTP_PASSWORD_FILE"),
         ('profile = "cloud"', "one of 'local'"),
-        ('profile = "aws"', "not available in this version"),
+        ('aws_table = "a table"', "letters, digits"),
+        ('aws_queue_url = "work"', "the URL of an SQS queue"),
+        ("aws_allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -284,3 +296,12 @@ def test_an_allowance_without_an_agreement_or_a_sensible_number_is_refused(
 @pytest.mark.parametrize("value", ["7", '["docs.example.com"]', '{"https://docs.example.com/" = {}}'])
 def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> None:
     assert "allowances in " in refusal(tmp_path, f"allowances = {value}")
+
+
+def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
+    assert "fixture home" in refusal(tmp_path, 'profile = "aws"', fixture=True)
+
+
+def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
+    assert "needs aws_table, aws_queue_url, aws_dead_letter_queue_url" in refusal(tmp_path, 'profile = "aws"')
+    assert "needs aws_queue_url, aws_dead" in refusal(tmp_path, 'profile = "aws"\naws_table = "t"')

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,10 +22,11 @@ from typing import TypeVar
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, count_chains
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, count_chains
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
-from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads, planned_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -39,6 +40,8 @@ SECOND = timedelta(seconds=1)
 COOLDOWN = SECOND
 SKEW = SECOND  # between machines: any two clocks differ by at most this, and the workers allow for it
 SIMULATED = timedelta(hours=32)
+# So slow that a chain's start is planned minutes ahead, beyond a message's longest delay, too.
+SLOW_PACE = Pace(concurrency=1, mean_service=timedelta(minutes=5), cooldown=COOLDOWN)
 
 
 class Crash(BaseException):
@@ -96,6 +99,7 @@ class Cluster:
     internet: ScriptedInternet = field(init=False)
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
+    pace: Pace | None = field(init=False)
     statuses: dict[str, list[Answer]] = field(default_factory=dict)
     allowances: dict[str, int] = field(default_factory=dict)
     crashes: int = 0
@@ -111,6 +115,7 @@ class Cluster:
         self.internet = ScriptedInternet(clock=self.clock, script=self._answer, hosts_clock=self.clock)
         self.queue = MemoryQueue(self.clock)
         self.faults = Faults.drawn(self.chance)
+        self.pace = SLOW_PACE if self.seed % 2 else None  # with and without planned starts
         self._register()
 
     def run(self) -> None:
@@ -239,15 +244,23 @@ class Process:
         crashing: SqliteStore = _Crashing(store, self)  # type: ignore[assignment]
         week = await self._blocking(lambda: start_week(store, MONDAY, now=max(now, MONDAY)))
         if not week.state.is_over and week.dispatched_at is None:
-            await self._blocking(lambda: dispatch_run(crashing, week, now=now, allowances=agreed))
-            for job, delay in await self._blocking(lambda: list(due_heads(store, week.run_id, now=now))):
+            week = await self._blocking(lambda: dispatch_run(crashing, week, now=now, allowances=agreed))
+            for job, delay in await self._blocking(lambda: list(self._first_heads(week, now))):
                 await self._send(job, delay)
-        for job, delay in await self._blocking(lambda: list(tick(crashing, now=now, allowances=agreed))):
+        pace = self._cluster.pace
+        heads = partial(tick, crashing, now=now, allowances=agreed, pace=pace)
+        for job, delay in await self._blocking(lambda: list(heads())):
             await self._send(job, delay)
         settle = partial(settle_dead_letters, crashing, self._cluster.queue, now=now)
         for settled in await self._blocking(lambda: list(settle(keep=self._cluster.faults.keep_letters))):
             if settled.following is not None:
                 await self._send(*settled.following)
+
+    def _first_heads(self, week: Run, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+        store, pace = self._cluster.store, self._cluster.pace
+        if pace is None:
+            return due_heads(store, week.run_id, now=now)
+        return planned_heads(_Crashing(store, self), week, pace=pace, now=now)  # type: ignore[arg-type]
 
     async def _send(self, job: JobRecord, delay: timedelta) -> None:
         self._perhaps_crash()

@@ -36,6 +36,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     simulate,
     submit,
     suspect,
+    worker,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -108,6 +109,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     report.report,
     health.health,
     simulate.simulate,
+    worker.worker,
     dev.dev,
     fixture.fixture,
 ):
