@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.clock import SystemClock, wait
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, PublicPolicy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
-from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
@@ -41,6 +41,7 @@ from linkwatch_pipeline.use_cases.work import LocalOrder
 DEFAULT_HOME = ".linkwatch"
 DISTRIBUTION = "linkwatch-pipeline"
 _FIXTURE_CONTACT = "fixture"
+_SKEW_BETWEEN_MACHINES = timedelta(seconds=1)
 
 
 class SilentProgress:
@@ -58,7 +59,7 @@ class App:
     """The wired parts of one home. Use it as a context manager, so that the store is closed.
 
     `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
-    nothing, since all share this machine's. `progress` is told what happens in runs.
+    nothing where all share this machine's. `progress` is told what happens in runs.
     """
 
     home: Home
@@ -87,7 +88,9 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        return _open_store(self.home)
+        if self.settings.profile == "aws":
+            return _open_table(self.settings, self.clock, self.chance)
+        return _open_file(self.home)
 
     @cached_property
     def notifier(self) -> Notifier:
@@ -270,7 +273,7 @@ def build_app(
     """
     home = find_home(folder)
     settings = load_settings(home.settings_file, env=env, flags=flags, fixture=home.fixture is not None)
-    _make_missing_parts(home)
+    _make_missing_parts(home, settings)
     return App(
         home=home,
         settings=settings,
@@ -279,6 +282,7 @@ def build_app(
         policy=policy if policy is not None else _policy_of(home, settings),
         resolver=resolver,
         ssl_context=ssl_context,
+        skew=_SKEW_BETWEEN_MACHINES if settings.profile == "aws" else timedelta(0),
         progress=progress if progress is not None else SilentProgress(),
     )
 
@@ -292,8 +296,8 @@ def make_home(folder: Path, *, env: Mapping[str, str], fixture: FixtureMark | No
     if found.exists:
         raise ConfigurationError(f"{found.folder} is a linkwatch home already; name a new folder with --home.")
     home = Home(folder=found.folder, fixture=fixture)
-    load_settings(home.settings_file, env=env, fixture=fixture is not None)
-    _make_missing_parts(home)
+    settings = load_settings(home.settings_file, env=env, fixture=fixture is not None)
+    _make_missing_parts(home, settings)
     return home
 
 
@@ -321,16 +325,32 @@ def version() -> str:
         return "unknown"
 
 
-def _make_missing_parts(home: Home) -> None:
+def _make_missing_parts(home: Home, settings: Settings) -> None:
     with complete_home(home, settings_text=settings_text()):
-        if not home.database.exists():  # made at once, so that a home whose database cannot be is not left half-made
-            _open_store(home).close()
+        # Made at once, so that a home whose database cannot be is not left half-made.
+        if settings.profile == "local" and not home.database.exists():
+            _open_file(home).close()
 
 
-def _open_store(home: Home) -> Store:
+def _open_file(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
+
+
+def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
+    try:
+        from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra("aws", "the profile 'aws'") from error
+    return DynamoStore.open(
+        settings.table,
+        clock=clock,
+        chance=chance,
+        wait=wait,
+        new_id=lambda: secrets.token_hex(8),
+        allow_endpoint=settings.allow_endpoint,
+    )
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

@@ -5,6 +5,7 @@ Anything unknown or of the wrong kind is refused with its name, since a setting 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -20,10 +21,11 @@ from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 SETTINGS_FILE = "linkwatch.toml"
 ENV_PREFIX = "LINKWATCH_"
 HOME_VARIABLE = "LINKWATCH_HOME"
-PROFILES = ("local",)
+PROFILES = ("local", "aws")
 MAX_CONCURRENCY = 200
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|")
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
 
@@ -38,6 +40,8 @@ class Settings:
     cooldown_seconds: float = _SHORTEST_COOLDOWN_SECONDS
     mail_from: str = "linkwatch@localhost.invalid"
     profile: str = "local"
+    table: str = ""
+    allow_endpoint: bool = False
     allowed_hosts: tuple[str, ...] = ()
 
 
@@ -71,7 +75,22 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
+    _check_place(settings, fixture)
     return settings
+
+
+def _check_place(settings: Settings, fixture: bool) -> None:
+    """Whether the truth may be where the profile says."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError(
+            "a fixture home keeps everything in itself: the profile 'aws' is refused there. Use a home of its own."
+        )
+    if not settings.table:
+        raise ConfigurationError(
+            f"the profile 'aws' needs the name of a DynamoDB table; set table, or {_variable('table')}."
+        )
 
 
 def settings_text() -> str:
@@ -179,11 +198,25 @@ def _check_mail_from(value: object) -> str:
 
 
 def _check_profile(value: object) -> str:
-    if value == "aws":
-        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
     return value
+
+
+def _check_table(value: object) -> str:
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        raise ValueError("the name of a DynamoDB table: 3 to 255 letters, digits, '_', '-' or '.'")
+    return value
+
+
+def _check_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _read_flag(text: str) -> object:
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _check_hosts(value: object) -> tuple[str, ...]:
@@ -209,6 +242,8 @@ def _split_names(text: str) -> list[str]:
 def _as_toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -237,7 +272,20 @@ _KEYS: Mapping[str, _Key] = {
     ),
     "mail_from": _Key(read=str, check=_check_mail_from, about="The sender of the mails."),
     "profile": _Key(
-        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+        read=str,
+        check=_check_profile,
+        about='Where the records are: "local" keeps everything in this home, "aws" keeps them in a DynamoDB table.',
+    ),
+    "table": _Key(
+        read=str,
+        check=_check_table,
+        about='The DynamoDB table of the profile "aws". Region and credentials are found the way boto3 finds them.',
+    ),
+    "allow_endpoint": _Key(
+        read=_read_flag,
+        check=_check_flag,
+        about="Whether DynamoDB may be somewhere else than at Amazon, as an emulator is. AWS_ENDPOINT_URL is refused\n"
+        "without it, so that nothing is written into the void by mistake.",
     ),
     "allowed_hosts": _Key(
         read=_split_names,

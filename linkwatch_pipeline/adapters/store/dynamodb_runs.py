@@ -52,7 +52,7 @@ class DynamoRuns:
     def create_run(self, run: Run) -> Run:
         put = Put(encode(RUNS, run, run_key(run.run_id)), None)
         try:
-            self._table.transact([put, Entry(_run_entry(run))])
+            self._table.transact([put, Entry(run_entry(run))])
         except Conflict:
             return self._stored_run(run.run_id)[1]
         return run
@@ -210,7 +210,7 @@ class DynamoRuns:
             if not run.state.is_over:
                 run = replace(run, state=RunState.CLOSED, totals=totals, closed_at=at)
                 put = Put(encode(RUNS, run, run_key(run_id)), item)
-                self._table.transact([put, Entry(_run_entry(run))])
+                self._table.transact([put, Entry(run_entry(run))])
             return run
 
         return self._table.patience.until_undisturbed(attempt)
@@ -297,7 +297,7 @@ def chain_and_next_allowed(table: DynamoTable, run_id: str, host: str) -> tuple[
     return items.get(chain_key(run_id, host)), allowed_at
 
 
-def _run_entry(run: Run) -> Item:
+def run_entry(run: Run) -> Item:
     """Leads to a run; says when it is over, so that ticks pass it by."""
     return {**entry((RUN_LIST, run.run_id)), **({OVER: number(1)} if run.state.is_over else {})}
 

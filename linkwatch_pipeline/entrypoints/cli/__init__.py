@@ -22,6 +22,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     dev,
     fixture,
     health,
+    history,
     import_file,
     inspect,
     links,
@@ -95,6 +96,8 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     report.report,
     health.health,
     simulate.simulate,
+    history.export,
+    history.import_history,
     dev.dev,
     fixture.fixture,
 ):
