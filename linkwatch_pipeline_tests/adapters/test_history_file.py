@@ -48,7 +48,7 @@ def test_weeks_go_from_sqlite_to_dynamodb_and_back_unchanged(ministack: Cloud, t
 
 @pytest.mark.campaign
 def test_a_year_goes_from_sqlite_to_dynamodb_and_back_unchanged(ministack: Cloud, tmp_path: Path) -> None:
-    there_and_back(ministack, tmp_path, weeks=52, links=600)
+    there_and_back(ministack, tmp_path, weeks=52, links=300)
 
 
 def a_file(folder: Path) -> Path:
