@@ -47,7 +47,9 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_BATCHES": "3",
         "LINKWATCH_COOLDOWN_SECONDS": "1.5",
         "LINKWATCH_MAIL_FROM": "links@example.com",
-        "LINKWATCH_PROFILE": "local",
+        "LINKWATCH_PROFILE": "aws",
+        "LINKWATCH_TABLE": "linkwatch",
+        "LINKWATCH_ALLOW_ENDPOINT": "True",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
@@ -58,7 +60,9 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         batches=3,
         cooldown_seconds=1.5,
         mail_from="links@example.com",
-        profile="local",
+        profile="aws",
+        table="linkwatch",
+        allow_endpoint=True,
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
     )
 
@@ -122,8 +126,9 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ("cooldown_seconds = -1", "number of seconds"),
         ('mail_from = "nobody"', "not an e-mail address"),
         ("mail_from = 1", "mail_from in"),
-        ('profile = "cloud"', "one of 'local'"),
-        ('profile = "aws"', "not available in this version"),
+        ('profile = "cloud"', "one of 'local', 'aws'"),
+        ('table = "a/b"', "name of a DynamoDB table"),
+        ('allow_endpoint = "yes"', "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -153,3 +158,15 @@ def test_only_a_fixture_home_may_let_hosts_rest_for_less_than_a_second(tmp_path:
     toml = f"cooldown_seconds = {seconds}\n"
     assert "at least 1 s" in refusal(tmp_path, toml)
     assert load(tmp_path, toml, fixture=True).cooldown_seconds == float(seconds)
+
+
+def test_the_profile_aws_needs_a_table_and_is_nothing_for_a_fixture_home(tmp_path: Path) -> None:
+    assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"\n')
+    toml = 'profile = "aws"\ntable = "linkwatch"\n'
+    assert load(tmp_path, toml).table == "linkwatch"
+    assert "fixture home" in refusal(tmp_path, toml, fixture=True)
+
+
+def test_a_flag_in_a_variable_is_true_or_false(tmp_path: Path) -> None:
+    assert load(tmp_path, env={"LINKWATCH_ALLOW_ENDPOINT": "false"}).allow_endpoint is False
+    assert "true or false" in refusal(tmp_path, env={"LINKWATCH_ALLOW_ENDPOINT": "1"})

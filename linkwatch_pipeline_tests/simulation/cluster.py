@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,7 @@ from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, count_chains
+from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.check import check_job, give_up
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
@@ -38,6 +40,7 @@ SECOND = timedelta(seconds=1)
 COOLDOWN = SECOND
 SKEW = SECOND  # between machines: any two clocks differ by at most this, and the workers allow for it
 SIMULATED = timedelta(hours=32)
+IN_MEMORY = partial(SqliteStore.open, Path(":memory:"))
 
 
 class Crash(BaseException):
@@ -87,9 +90,10 @@ class Cluster:
     """One simulated week. Everything random comes from the seed."""
 
     seed: int
+    open_store: Callable[[], Store] = IN_MEMORY
     chance: random.Random = field(init=False)
     clock: VirtualClock = field(init=False)
-    store: SqliteStore = field(init=False)
+    store: Store = field(init=False)
     internet: ScriptedInternet = field(init=False)
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
@@ -99,7 +103,7 @@ class Cluster:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.clock = VirtualClock(MONDAY)
-        self.store = SqliteStore.open(Path(":memory:"))
+        self.store = self.open_store()
         self.internet = ScriptedInternet(clock=self.clock, script=self._answer, hosts_clock=self.clock)
         self.queue = MemoryQueue(self.clock)
         self.faults = Faults.drawn(self.chance)
@@ -257,7 +261,7 @@ class Process:
 class _Crashing:
     """A store whose user may die before and after every call of a use case that makes many."""
 
-    def __init__(self, store: SqliteStore, process: Process) -> None:
+    def __init__(self, store: Store, process: Process) -> None:
         self._store = store
         self._process = process
 
@@ -323,9 +327,12 @@ def _ends(cluster: Cluster) -> None:
         assert dict(run.totals.by_end) == dict(ends), "the totals are not the rows"
 
 
-def simulate(seed: int) -> Cluster:
-    """Play one seed and check everything; a failure names the command that replays it."""
-    cluster = Cluster(seed)
+def simulate(seed: int, *, open_store: Callable[[], Store] = IN_MEMORY) -> Cluster:
+    """Play one seed and check everything; a failure names the command that replays it.
+
+    Args: open_store: gives an empty store.
+    """
+    cluster = Cluster(seed, open_store)
     try:
         cluster.run()
         check_invariants(cluster)
