@@ -155,11 +155,9 @@ def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
         return
     if fixture:
         raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
-    missing = [key for key in ("aws_table", "aws_queue_url", "aws_dead_letter_queue_url") if not getattr(settings, key)]
-    if missing:
+    if not settings.aws_table:
         raise ConfigurationError(
-            f'profile is "aws", which needs {", ".join(missing)}; take them from the outputs of the stack, '
-            'or set profile = "local".'
+            'profile is "aws", which needs aws_table; take it from the outputs of the stack, or set profile = "local".'
         )
 
 
@@ -505,6 +503,7 @@ _KEYS: Mapping[str, _Key] = {
     "aws_allow_endpoint": _Key(
         read=_read_switch,
         check=_check_switch,
-        about="Whether the table may be elsewhere than at Amazon's, as on an emulator (AWS_ENDPOINT_URL).",
+        about="Whether DynamoDB may be somewhere else than at Amazon, as an emulator is. AWS_ENDPOINT_URL is refused\n"
+        "without it, so that nothing is written into the void by mistake.",
     ),
 }

@@ -303,5 +303,5 @@ def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
 
 
 def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
-    assert "needs aws_table, aws_queue_url, aws_dead_letter_queue_url" in refusal(tmp_path, 'profile = "aws"')
-    assert "needs aws_queue_url, aws_dead" in refusal(tmp_path, 'profile = "aws"\naws_table = "t"')
+    assert "needs aws_table" in refusal(tmp_path, 'profile = "aws"')
+    assert load(tmp_path, 'profile = "aws"\naws_table = "links"').aws_table == "links"

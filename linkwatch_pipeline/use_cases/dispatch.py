@@ -21,6 +21,9 @@ from linkwatch_pipeline.ports import Store
 # How a job gets on its way: the job, and how long from now it becomes visible.
 SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
 
+# Jobs. What is put again after a crash is there already, so the cursor need not be saved with every host.
+_SAVE_PROGRESS_EVERY = 25
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
@@ -38,12 +41,14 @@ def dispatch_run(store: Store, run: Run, *, now: datetime, allowances: Allowance
     if run.state is not RunState.DISPATCHING:
         return run
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
-    dispatched = run.dispatched
+    dispatched = saved = run.dispatched
     resumed = next(iter(store.jobs(run.run_id)), None) is not None
     for host, members in _members_by_host(store, run, slot):
         visits, seen = allowances.get(host, 1), MAX_VISITS if resumed else 1
         dispatched += dispatch_host(store, run, slot, list(members), now, host=host, visits=visits, seen=seen)
-        store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+        if dispatched >= saved + _SAVE_PROGRESS_EVERY:
+            store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+            saved = dispatched
     expected = sum(chain.total for chain in store.chains(run.run_id))
     return store.finish_dispatch(run.run_id, expected=expected, at=now)
 

@@ -20,6 +20,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
+from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
 from linkwatch_pipeline.adapters.store.dynamodb_runs import DynamoRuns
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
@@ -38,7 +39,7 @@ CLIENT = Config(
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
-class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory):
+class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
     """`ports.Store` on DynamoDB. Threads may share one."""
 
     def __init__(self, table: DynamoTable, clock: Clock) -> None:

@@ -23,6 +23,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     dev,
     fixture,
     health,
+    history,
     import_file,
     inspect,
     links,
@@ -110,6 +111,8 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     health.health,
     simulate.simulate,
     worker.worker,
+    history.export,
+    history.import_history,
     dev.dev,
     fixture.fixture,
 ):
