@@ -75,7 +75,7 @@ class ExportedWeek:
 
 # Everything that a store keeps for others.
 StoredRecord = (
-    Owner | Link | Run | JobRecord | HostChain | HostRecord | Observation | Transition | Notice | ExportedWeek
+    Owner | Link | Run | JobRecord | HostChain | HostRecord | Observation | Transition | Notice | Mute | ExportedWeek
 )
 
 

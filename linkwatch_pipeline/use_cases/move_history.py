@@ -19,4 +19,5 @@ def everything(store: Store) -> Iterator[StoredRecord]:
     yield from store.observations()
     yield from store.transitions()
     yield from store.notices()
+    yield from store.mutes()
     yield from store.exported_weeks()

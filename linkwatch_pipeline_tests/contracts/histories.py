@@ -8,6 +8,7 @@ from random import Random
 
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.links import Owner
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import count_chains
 from linkwatch_pipeline.ports import ExportedWeek, Store
@@ -15,6 +16,9 @@ from linkwatch_pipeline_tests.builders import a_link, a_run, after, an_observati
 
 STATUSES = [200, 200, 200, 200, 200, 200, 404, 404, 429, 500, None]
 LINKS_PER_HOST = 3
+A_MUTE = Mute(
+    target="host:h0.example.com", reason="maintenance", muted_by=None, since=after(days=1), until=after(days=9)
+)
 
 
 def live_through(store: Store, *, weeks: int, links: int, first: int = 0, seed: int = 1) -> None:
@@ -26,6 +30,7 @@ def live_through(store: Store, *, weeks: int, links: int, first: int = 0, seed: 
         store.put_owner(Owner(team="docs-team", address="docs@example.com"))
         new = [a_link(f"link-{n:05}", f"https://h{n // LINKS_PER_HOST}.example.com/{n}") for n in range(links)]
         store.save_registry(links=[(link, None) for link in new])
+        store.save_mute(A_MUTE, replaces=None)
     for week in range(first, first + weeks):
         _live_a_week(store, week, Random(f"{seed}/{week}"))
 
@@ -53,6 +58,9 @@ def _live_a_week(store: Store, week: int, chance: Random) -> None:
 
 
 def _send(store: Store, transition_id: str) -> None:
+    notice = store.get_notice(transition_id)
+    assert notice is not None
+    assert store.update_notice(replace(notice, release_at=notice.created_at), replaces=notice)
     mine = store.claim_notice(transition_id, by="sender", now=after(days=9999))
     assert mine is not None
     sent = replace(mine, status=NoticeStatus.SENT, attempts=1, provider_id="1", sent_at=mine.created_at)

@@ -33,7 +33,7 @@ def history() -> list[StoredRecord]:
 def test_the_history_has_records_of_every_kind(history: list[StoredRecord]) -> None:
     assert {type(record).__name__ for record in history} == {
         "Owner", "Link", "Run", "JobRecord", "HostChain", "HostRecord", "Observation", "Transition", "Notice",
-        "ExportedWeek",
+        "Mute", "ExportedWeek",
     }  # fmt: skip
 
 

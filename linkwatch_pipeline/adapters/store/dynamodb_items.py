@@ -23,6 +23,7 @@ NOTICE_DAY = "notice_day"
 OVER = "over"
 LINK_LIST = "LINKS"
 HOST_LIST = "HOSTS"
+MUTE_LIST = "MUTES"
 OWNER_LIST = "OWNERS"
 RUN_LIST = "RUNS"
 WEEK_LIST = "WEEKS"
@@ -89,6 +90,10 @@ def link_key(link_id: str) -> Key:
 
 def owner_key(team: str) -> Key:
     return OWNER_LIST, team
+
+
+def mute_key(target: str) -> Key:
+    return MUTE_LIST, target
 
 
 def observation_key(link_id: str, sequence: int) -> Key:

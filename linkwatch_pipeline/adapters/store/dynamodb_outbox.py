@@ -1,4 +1,4 @@
-"""Notices in DynamoDB (`ports.OutboxStore`). A transition names the day under which its notice stands."""
+"""Notices and mutes in DynamoDB (`ports.OutboxStore`). A transition names the day under which its notice stands."""
 
 from __future__ import annotations
 
@@ -8,37 +8,27 @@ from datetime import datetime, timedelta
 
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays, day_of, notice_key_of
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
+    MUTE_LIST,
     OPEN_DAY,
     TRANSITION,
     Item,
     decode,
     encode,
     key_of,
+    mute_key,
     run_key,
     transition_key_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
-from linkwatch_pipeline.adapters.store.rows import NOTICES, RUNS
+from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICE_DELIVERY, NOTICES, RUNS
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
 
 _ONE_DAY = timedelta(days=1)  # more than any two clocks differ
-# How a notice's delivery stands; the rest is what its mail says, written once with the transition.
-_DELIVERY = (
-    "release_at",
-    "status",
-    "attempts",
-    "claimed_by",
-    "claim_until",
-    "recipient",
-    "provider_id",
-    "last_error",
-    "next_attempt_at",
-    "sent_at",
-)
 
 
 class DynamoOutbox:
-    """Notices and their claims."""
+    """Notices, their claims, and mutes."""
 
     _table: DynamoTable
     _days: NoticeDays
@@ -98,9 +88,24 @@ class DynamoOutbox:
 
         return self._table.patience.until_undisturbed(attempt)
 
+    def mutes(self) -> Iterator[Mute]:
+        return (decode(MUTES, item) for item in self._table.query(MUTE_LIST))
+
+    def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:
+        key = mute_key(mute.target)
+
+        def attempt() -> bool:
+            item = self._table.get(key)
+            if (decode(MUTES, item) if item is not None else None) != replaces:
+                return False
+            self._table.put(encode(MUTES, mute, key), was=item)
+            return True
+
+        return self._table.patience.until_undisturbed(attempt)
+
     def _write_delivery(self, notice: Notice, stored: Notice, item: Item) -> None:
         """Raises Conflict if the notice is not as it was read."""
-        written = replace(stored, **{name: getattr(notice, name) for name in _DELIVERY})
+        written = replace(stored, **{name: getattr(notice, name) for name in NOTICE_DELIVERY})
         if stored.status.is_settled and not written.status.is_settled:
             self._days.open(day_of(stored.created_at))
         self._table.put(encode(NOTICES, written, key_of(item)), was=item)

@@ -38,7 +38,7 @@ class DynamoRegistry:
         self.save_registry(links=[(link, replaces)])
 
     def save_registry(self, *, owners: Sequence[Owner] = (), links: Sequence[tuple[Link, Link | None]] = ()) -> None:
-        changes = [self._owner_change(owner) for owner in owners]
+        changes = [change for owner in owners if (change := self._owner_change(owner)) is not None]
         for chunk in chunks(links, MOST_IN_GET):
             changes.extend(self._link_changes(chunk))
         self._journal.write(changes)
@@ -88,12 +88,14 @@ class DynamoRegistry:
                 if (item := self._journal.visible(items.get(link_key(link_id)))) is not None:
                     yield link_of(item)
 
-    def _owner_change(self, owner: Owner) -> Change:
+    def _owner_change(self, owner: Owner) -> Change | None:
         key = owner_key(owner.team)
         was = self._journal.settled(key)
-        if was is not None and decode(OWNERS, was) != owner:
+        if was is None:
+            return Change(encode(OWNERS, owner, key), was, f"owner {owner.team!r}")
+        if decode(OWNERS, was).address != owner.address:
             raise StaleWrite(f"owner {owner.team!r} got another address meanwhile; read it again and decide again.")
-        return Change(encode(OWNERS, owner, key), was, f"owner {owner.team!r}")
+        return None
 
     def _link_changes(self, links: Sequence[tuple[Link, Link | None]]) -> Iterator[Change]:
         items = self._table.get_many(link_key(link.id) for link, _ in links)

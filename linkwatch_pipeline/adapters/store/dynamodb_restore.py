@@ -25,6 +25,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     key_of,
     link_entries,
     link_key,
+    mute_key,
     owner_key,
     run_key,
     text,
@@ -39,6 +40,7 @@ from linkwatch_pipeline.adapters.store.rows import (
     HOSTS,
     JOBS,
     LINKS,
+    MUTES,
     OWNERS,
     RUNS,
     TRANSITIONS,
@@ -46,6 +48,7 @@ from linkwatch_pipeline.adapters.store.rows import (
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.hosts import HostRecord
 from linkwatch_pipeline.domain.links import Link, Owner
+from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, Run
@@ -110,6 +113,8 @@ class DynamoRestore:
                 yield encode(TRANSITIONS, record, transition_key(record.link_id, record.version))
             case Notice():
                 yield notice_item(record)
+            case Mute():
+                yield encode(MUTES, record, mute_key(record.target))
             case _:
                 yield encode(EXPORTED_WEEKS, record, (WEEK_LIST, format_utc(record.week)))
 

@@ -36,7 +36,16 @@ from linkwatch_pipeline.domain import recording
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import DEFER_SLACK, HostChain, JobRecord, JobStatus, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import (
+    DEFER_SLACK,
+    HostChain,
+    JobRecord,
+    JobStatus,
+    Ruling,
+    Run,
+    RunCounts,
+    RunState,
+)
 
 # A run with more jobs is not sorted in memory but read host by host, which costs a read for every link there is.
 SORTED_IN_MEMORY = 50_000
@@ -228,8 +237,19 @@ class DynamoRuns:
 
         return self._table.patience.until_undisturbed(attempt)
 
+    def rule_on_run(self, run_id: str, ruling: Ruling, *, replaces: Ruling | None) -> bool:
+        def attempt() -> bool:
+            item, run = self._stored_run(run_id)
+            if run.ruling != replaces:
+                return False
+            self._replace_run(replace(run, ruling=ruling), item)
+            return True
+
+        return self._table.patience.until_undisturbed(attempt)
+
     def prune_runs(self, *, started_before: datetime) -> int:
-        old = [run for run in self.runs() if run.state.is_over and run.started_at < started_before]
+        over = (run for run in self.runs() if run.state.is_over and not run.is_held)
+        old = [run for run in over if run.started_at < started_before]
         for run in old:
             pk, meta = run_key(run.run_id)
             # The summary last: a run whose pruning was interrupted is found again.

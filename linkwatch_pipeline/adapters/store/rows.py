@@ -260,6 +260,20 @@ NOTICES = Table(
         "sent_at": _TIME,
     },
 )
+# How a notice's delivery stands; the rest is what its mail says, written once with the transition.
+NOTICE_DELIVERY = (
+    "release_at",
+    "status",
+    "attempts",
+    "claimed_by",
+    "claim_until",
+    "recipient",
+    "mail_id",
+    "provider_id",
+    "last_error",
+    "next_attempt_at",
+    "sent_at",
+)
 MUTES = Table(
     "mutes", Mute, key=("target",), converters={"since": _TIME, "until": _TIME, "ended_at": _TIME, "lifted_at": _TIME}
 )
@@ -278,6 +292,7 @@ TABLES: dict[str, Table[Any]] = {
         OBSERVATIONS,
         TRANSITIONS,
         NOTICES,
+        MUTES,
         EXPORTED_WEEKS,
     )
 }
