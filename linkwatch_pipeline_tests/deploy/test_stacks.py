@@ -1,6 +1,6 @@
 """One command deploys both stacks on the emulator, again changes nothing, and one removes them; the table stays.
 
-What CloudFormation does with a failing change, and what IAM refuses, no emulator here shows.
+What CloudFormation does with a change that fails, no emulator here shows.
 """
 
 from __future__ import annotations
@@ -54,9 +54,12 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert code == 0, said
     assert said.count("is as it should be") == 2  # what was set before is still set
 
-    code, _, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED"))
+    code, _, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED", TableName="restored"))
     assert code == 0, said
     assert "updating stack lw\n" in said
+    assert stacks(cloud, "deploy")[2].count("is as it should be") == 2
+    variables = cloud.client("lambda").get_function_configuration(FunctionName="lw-check")["Environment"]["Variables"]
+    assert variables["LINKWATCH_AWS_TABLE"] == "restored"  # a restored table is not given up by the next deployment
     states = {s["State"] for s in cloud.client("scheduler").list_schedules()["Schedules"]}
     assert states == {"ENABLED"}
 

@@ -1,6 +1,6 @@
 """What no emulator enforces is asserted on the templates: roles, alarms, retention, redrive, concurrency, encryption.
 
-Nothing here ran against a real account. That a role is enough for its function is shown on an emulator, by `test_aws_local`.
+Nothing here ran against a real account. That a role is enough for its function `test_aws_local` shows, on an emulator.
 """
 
 from __future__ import annotations
