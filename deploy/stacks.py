@@ -108,8 +108,8 @@ class Deployment:
         """Lines for the linkwatch.toml of a home that works on these stacks."""
         outputs = self.outputs(self.foundation)
         return (
-            f'profile = "aws"\naws_table = "{outputs["TableName"]}"\naws_queue_url = "{outputs["QueueUrl"]}"\n'
-            f'aws_dead_letter_queue_url = "{outputs["DeadLetterQueueUrl"]}"'
+            f'profile = "aws"\ntable = "{outputs["TableName"]}"\nqueue_url = "{outputs["QueueUrl"]}"\n'
+            f'dead_letter_queue_url = "{outputs["DeadLetterQueueUrl"]}"'
         )
 
     def _upload(self, extra: Sequence[Path]) -> str:

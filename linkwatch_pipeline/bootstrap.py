@@ -18,17 +18,16 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from threading import Event
 from types import TracebackType
 from typing import Any
 
-from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.clock import SystemClock, wait
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, PublicPolicy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
-from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run
@@ -111,7 +110,7 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        return _open_table(self.settings, self.clock, self.chance) if self.on_aws else _open_store(self.home)
+        return _open_table(self.settings, self.clock, self.chance) if self.on_aws else _open_file(self.home)
 
     @cached_property
     def notifier(self) -> Notifier:
@@ -159,7 +158,7 @@ class App:
         if self.on_aws:
             from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
 
-            return CloudWatchMetrics.connect(namespace=self.settings.aws_metrics_namespace)
+            return CloudWatchMetrics.connect(namespace=self.settings.metrics_namespace)
         from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
 
         return LocalMetrics(self.home.metrics_file)
@@ -184,11 +183,13 @@ class App:
                 "the profile \"local\" has no queue that workers could share; 'linkwatch run' works on its runs. "
                 'Set profile = "aws".'
             )
+        if not (self.settings.queue_url and self.settings.dead_letter_queue_url):
+            raise ConfigurationError(
+                "the shared queue needs queue_url and dead_letter_queue_url; the stack tells both."
+            )
         from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 
-        return SqsQueue.connect(
-            queue_url=self.settings.aws_queue_url, dead_letter_url=self.settings.aws_dead_letter_queue_url
-        )
+        return SqsQueue.connect(queue_url=self.settings.queue_url, dead_letter_url=self.settings.dead_letter_queue_url)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -350,7 +351,7 @@ def build_app(
     """
     home = find_home(folder)
     settings = load_settings(home.settings_file, env=env, flags=flags, fixture=home.fixture is not None)
-    _make_missing_parts(home)
+    _make_missing_parts(home, settings)
     return App(
         home=home,
         settings=settings,
@@ -397,8 +398,8 @@ def make_home(folder: Path, *, env: Mapping[str, str], fixture: FixtureMark | No
     if found.exists:
         raise ConfigurationError(f"{found.folder} is a linkwatch home already; name a new folder with --home.")
     home = Home(folder=found.folder, fixture=fixture)
-    load_settings(home.settings_file, env=env, fixture=fixture is not None)
-    _make_missing_parts(home)
+    settings = load_settings(home.settings_file, env=env, fixture=fixture is not None)
+    _make_missing_parts(home, settings)
     return home
 
 
@@ -426,34 +427,32 @@ def version() -> str:
         return "unknown"
 
 
-def _make_missing_parts(home: Home) -> None:
+def _make_missing_parts(home: Home, settings: Settings) -> None:
     with complete_home(home, settings_text=settings_text()):
-        if not home.database.exists():  # made at once, so that a home whose database cannot be is not left half-made
-            _open_store(home).close()
+        # Made at once, so that a home whose database cannot be is not left half-made.
+        if settings.profile == "local" and not home.database.exists():
+            _open_file(home).close()
 
 
-def _open_store(home: Home) -> Store:
+def _open_file(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
 
 
 def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
-    from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
-
+    try:
+        from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra("aws", "the profile 'aws'") from error
     return DynamoStore.open(
-        settings.aws_table,
+        settings.table,
         clock=clock,
         chance=chance,
-        wait=_wait,
+        wait=wait,
         new_id=lambda: secrets.token_hex(8),
-        allow_endpoint=settings.aws_allow_endpoint,
+        allow_endpoint=settings.allow_endpoint,
     )
-
-
-def _wait(duration: timedelta) -> None:
-    """Block this thread."""
-    Event().wait(duration.total_seconds())
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

@@ -71,6 +71,12 @@ class ExportedWeek:
     exported_at: datetime
 
 
+# Everything that a store keeps for others.
+StoredRecord = (
+    Owner | Link | Run | JobRecord | HostChain | HostRecord | Observation | Transition | Notice | ExportedWeek
+)
+
+
 class RegistryStore(Protocol):
     """Links and owners."""
 
@@ -247,6 +253,10 @@ class HostStore(Protocol):
 
     def get_host(self, host: str) -> HostRecord | None: ...
 
+    def hosts(self) -> Iterator[HostRecord]:
+        """All host records in host order. For moving them; may read everything that is stored."""
+        ...
+
 
 class HistoryStore(Protocol):
     """Observations and transitions."""
@@ -318,6 +328,19 @@ class OutboxStore(Protocol):
 
 class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Protocol):
     """The system of record, whole."""
+
+    def restore(self, records: Iterable[StoredRecord], *, source: str) -> int:
+        """Put the records of another store as they are into this one, which has to be empty; how many.
+
+        A store without large transactions may keep a part of them when it is interrupted. It goes on when the same
+        records are put again, and takes no others.
+
+        Args:
+            records: in the order of `use_cases.move_history`: each after what it belongs to.
+            source: names these records.
+        Raises: StaleWrite if there is anything in the store, unless it is a part of these records.
+        """
+        ...
 
     def close(self) -> None:
         """Release files and connections. The store cannot be used afterwards."""

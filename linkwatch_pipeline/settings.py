@@ -31,6 +31,7 @@ MAX_CONCURRENCY = 200
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
 _NO_SETTINGS = frozenset({HOME_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE})
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|")
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
 
@@ -52,12 +53,12 @@ class Settings:
     ses_region: str = ""
     ses_configuration_set: str = ""
     profile: str = "local"
+    table: str = ""
+    allow_endpoint: bool = False
     allowed_hosts: tuple[str, ...] = ()
-    aws_table: str = ""
-    aws_queue_url: str = ""
-    aws_dead_letter_queue_url: str = ""
-    aws_metrics_namespace: str = "linkwatch"
-    aws_allow_endpoint: bool = False
+    queue_url: str = ""
+    dead_letter_queue_url: str = ""
+    metrics_namespace: str = "linkwatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
-    _check_aws_settings(settings, fixture=fixture)
+    _check_place(settings, fixture)
     _check_mail_settings(settings, fixture=fixture)
     return settings
 
@@ -118,6 +119,20 @@ def load_smtp_password(env: Mapping[str, str]) -> str:
     return password
 
 
+def _check_place(settings: Settings, fixture: bool) -> None:
+    """Whether the truth may be where the profile says."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError(
+            "a fixture home keeps everything in itself: the profile 'aws' is refused there. Use a home of its own."
+        )
+    if not settings.table:
+        raise ConfigurationError(
+            f"the profile 'aws' needs the name of a DynamoDB table; set table, or {_variable('table')}."
+        )
+
+
 def settings_text() -> str:
     """A new `linkwatch.toml`: every key explained, its default behind a comment sign."""
     parts = [
@@ -129,20 +144,6 @@ def settings_text() -> str:
         about = "\n".join(f"# {line}" for line in _KEYS[key.name].about.splitlines())
         parts.append(f"{about}\n# {key.name} = {_as_toml(getattr(defaults, key.name))}\n")
     return "\n".join(parts)
-
-
-def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
-    """Whether the profile has what it needs."""
-    if settings.profile != "aws":
-        return
-    if fixture:
-        raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
-    missing = [key for key in ("aws_table", "aws_queue_url", "aws_dead_letter_queue_url") if not getattr(settings, key)]
-    if missing:
-        raise ConfigurationError(
-            f'profile is "aws", which needs {", ".join(missing)}; take them from the outputs of the stack, '
-            'or set profile = "local".'
-        )
 
 
 def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:
@@ -299,8 +300,10 @@ def _check_long_aws_name(value: object) -> str:
     return value
 
 
-def _read_flag(text: str) -> bool:
-    return {"true": True, "false": False}[text]
+def _check_table(value: object) -> str:
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        raise ValueError("the name of a DynamoDB table: 3 to 255 letters, digits, '_', '-' or '.'")
+    return value
 
 
 def _check_flag(value: object) -> bool:
@@ -313,6 +316,10 @@ def _check_queue_url(value: object) -> str:
     if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
         raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
     return value
+
+
+def _read_flag(text: str) -> object:
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _check_hosts(value: object) -> tuple[str, ...]:
@@ -338,7 +345,9 @@ def _split_names(text: str) -> list[str]:
 def _as_toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 _KEYS: Mapping[str, _Key] = {
@@ -402,22 +411,27 @@ _KEYS: Mapping[str, _Key] = {
         check=_check_profile,
         about='Where all is kept: "local" keeps it in this home, "aws" in DynamoDB, SQS and CloudWatch.',
     ),
+    "table": _Key(
+        read=str,
+        check=_check_table,
+        about='The DynamoDB table of the profile "aws". Region and credentials are found the way boto3 finds them.',
+    ),
+    "allow_endpoint": _Key(
+        read=_read_flag,
+        check=_check_flag,
+        about="Whether DynamoDB may be somewhere else than at Amazon, as an emulator is. AWS_ENDPOINT_URL is refused\n"
+        "without it, so that nothing is written into the void by mistake.",
+    ),
     "allowed_hosts": _Key(
         read=_split_names,
         check=_check_hosts,
         about="Visit only these hosts and their subdomains; empty means all. Begin with domains you control.",
     ),
-    "aws_table": _Key(read=str, check=_check_long_aws_name, about="The table, for the profile aws (output TableName)."),
-    "aws_queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
-    "aws_dead_letter_queue_url": _Key(
+    "queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "dead_letter_queue_url": _Key(
         read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
     ),
-    "aws_metrics_namespace": _Key(
+    "metrics_namespace": _Key(
         read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
-    ),
-    "aws_allow_endpoint": _Key(
-        read=_read_flag,
-        check=_check_flag,
-        about="Whether the table may be elsewhere than at Amazon's, as on an emulator (AWS_ENDPOINT_URL).",
     ),
 }

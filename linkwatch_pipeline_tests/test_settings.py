@@ -54,13 +54,13 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_SMTP_USERNAME": "linkwatch",
         "LINKWATCH_SES_REGION": "eu-west-1",
         "LINKWATCH_SES_CONFIGURATION_SET": "linkwatch",
-        "LINKWATCH_PROFILE": "local",
+        "LINKWATCH_PROFILE": "aws",
+        "LINKWATCH_TABLE": "linkwatch",
+        "LINKWATCH_ALLOW_ENDPOINT": "True",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
-        "LINKWATCH_AWS_TABLE": "linkwatch",
-        "LINKWATCH_AWS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
-        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
-        "LINKWATCH_AWS_METRICS_NAMESPACE": "links",
-        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
+        "LINKWATCH_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_METRICS_NAMESPACE": "links",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -77,13 +77,13 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         smtp_username="linkwatch",
         ses_region="eu-west-1",
         ses_configuration_set="linkwatch",
-        profile="local",
+        profile="aws",
+        table="linkwatch",
+        allow_endpoint=True,
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
-        aws_table="linkwatch",
-        aws_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
-        aws_dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
-        aws_metrics_namespace="links",
-        aws_allow_endpoint=True,
+        queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        metrics_namespace="links",
     )
 
 
@@ -155,10 +155,10 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('ses_region = "eu west"', "ses_region in"),
         ('ses_configuration_set = "a/b"', "at most 64 letters"),
         ('smtp_password = "secret"', "LINKWATCH_SMTP_PASSWORD_FILE"),
-        ('profile = "cloud"', "one of 'local'"),
-        ('aws_table = "a table"', "letters, digits"),
-        ('aws_queue_url = "work"', "the URL of an SQS queue"),
-        ("aws_allow_endpoint = 1", "true or false"),
+        ('queue_url = "work"', "the URL of an SQS queue"),
+        ('profile = "cloud"', "one of 'local', 'aws'"),
+        ('table = "a/b"', "name of a DynamoDB table"),
+        ('allow_endpoint = "yes"', "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -241,10 +241,13 @@ def test_only_a_fixture_home_may_let_hosts_rest_for_less_than_a_second(tmp_path:
     assert load(tmp_path, toml, fixture=True).cooldown_seconds == float(seconds)
 
 
-def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
-    assert "fixture home" in refusal(tmp_path, 'profile = "aws"', fixture=True)
+def test_the_profile_aws_needs_a_table_and_is_nothing_for_a_fixture_home(tmp_path: Path) -> None:
+    assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"\n')
+    toml = 'profile = "aws"\ntable = "linkwatch"\n'
+    assert load(tmp_path, toml).table == "linkwatch"
+    assert "fixture home" in refusal(tmp_path, toml, fixture=True)
 
 
-def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
-    assert "needs aws_table, aws_queue_url, aws_dead_letter_queue_url" in refusal(tmp_path, 'profile = "aws"')
-    assert "needs aws_queue_url, aws_dead" in refusal(tmp_path, 'profile = "aws"\naws_table = "t"')
+def test_a_flag_in_a_variable_is_true_or_false(tmp_path: Path) -> None:
+    assert load(tmp_path, env={"LINKWATCH_ALLOW_ENDPOINT": "false"}).allow_endpoint is False
+    assert "true or false" in refusal(tmp_path, env={"LINKWATCH_ALLOW_ENDPOINT": "1"})

@@ -20,6 +20,9 @@ from linkwatch_pipeline.ports import Store
 # How a job gets on its way: the job, and how long from now it becomes visible.
 SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
 
+# Jobs. What is put again after a crash is there already, so the cursor need not be saved with every host.
+_SAVE_PROGRESS_EVERY = 25
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Member:
@@ -34,10 +37,12 @@ def dispatch_run(store: Store, run: Run, *, now: datetime) -> Run:
     if run.state is not RunState.DISPATCHING:
         return run
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
-    dispatched = run.dispatched
+    dispatched = saved = run.dispatched
     for host, members in _members_by_host(store, run, slot):
         dispatched += _dispatch_host(store, run, slot, host, list(members), now)
-        store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+        if dispatched >= saved + _SAVE_PROGRESS_EVERY:
+            store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+            saved = dispatched
     expected = sum(chain.total for chain in store.chains(run.run_id))
     return store.finish_dispatch(run.run_id, expected=expected, at=now)
 

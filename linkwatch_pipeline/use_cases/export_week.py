@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
-from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
 from linkwatch_pipeline.ports import Clock, Store, Warehouse
 
-KEEP_OBSERVATIONS = timedelta(days=90)
 KEEP_RUNS = timedelta(days=400)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,9 @@ def moto_storage(request: pytest.FixtureRequest, folder: Path) -> Callable[[], D
     mocked = mock_aws()
     mocked.start()
     request.addfinalizer(mocked.stop)
-    create_table(AMAZON.client("dynamodb"), "linkwatch")
-    return _open
+    create_table(AMAZON.client("dynamodb"), folder.name)
+    return partial(_open, folder.name)
 
 
-def _open() -> DynamoStore:
-    return store_on(AMAZON.client("dynamodb", config=CLIENT), "linkwatch", page_items=None)
+def _open(table: str) -> DynamoStore:
+    return store_on(AMAZON.client("dynamodb", config=CLIENT), table, page_items=None)

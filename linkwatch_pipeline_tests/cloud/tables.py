@@ -59,13 +59,12 @@ def store_on(
     client: Any,
     name: str,
     *,
-    seed: int | None = None,
     clock: Clock | None = None,
     page_items: int | None = SMALL_PAGES,
     budget: timedelta = BUDGET,
 ) -> DynamoStore:
-    """A store on a client. Waits are a twentieth of what they are outside; ids of writes come from the seed."""
-    chance = random.Random(seed)
+    """A store on a client. Waits are a twentieth of what they are outside."""
+    chance = random.Random()  # ids of writes have to differ from those of every other store
     clock = clock if clock is not None else StandingClock()
     patience = Patience(clock=clock, chance=chance, wait=_wait_a_little, budget=budget)
     new_id = partial(_hex_id, chance)

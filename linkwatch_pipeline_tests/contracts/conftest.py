@@ -47,13 +47,20 @@ def dynamodb_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
 
 STORES = {
     "sqlite": Adapter(sqlite_storage, examples=40),
-    "dynamodb": Adapter(dynamodb_storage, examples=8),
+    "dynamodb": Adapter(dynamodb_storage, examples=5),
     # Pages end at 1 MB there, as they do at Amazon. It loses writes under threads, lives in one process, and copies
     # the table for each transaction.
     "moto": Adapter(
         moto_storage,
         examples=0,
-        beyond=("process", "longer_than_any_page", "SavingManyAtOnce", "orders_of_calls", "order_of_calls"),
+        beyond=(
+            "process",
+            "longer_than_any_page",
+            "SavingManyAtOnce",
+            "orders_of_calls",
+            "order_of_calls",
+            "interrupted",
+        ),
     ),
 }
 

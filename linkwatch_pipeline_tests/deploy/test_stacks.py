@@ -47,7 +47,7 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert functions["lw-check"]["Timeout"] == 30
     schedules = cloud.client("scheduler").list_schedules()["Schedules"]
     assert sorted(s["State"] for s in schedules) == ["DISABLED", "DISABLED", "ENABLED", "ENABLED"]
-    table = printed.split('aws_table = "')[1].partition('"')[0]
+    table = printed.split('table = "')[1].partition('"')[0]
     cloud.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
 
     code, _, said = stacks(cloud, "deploy")
@@ -59,7 +59,7 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert "updating stack lw\n" in said
     assert stacks(cloud, "deploy")[2].count("is as it should be") == 2
     variables = cloud.client("lambda").get_function_configuration(FunctionName="lw-check")["Environment"]["Variables"]
-    assert variables["LINKWATCH_AWS_TABLE"] == "restored"  # a restored table is not given up by the next deployment
+    assert variables["LINKWATCH_TABLE"] == "restored"  # a restored table is not given up by the next deployment
     states = {s["State"] for s in cloud.client("scheduler").list_schedules()["Schedules"]}
     assert states == {"ENABLED"}
 

@@ -41,10 +41,10 @@ def test_it_checks_what_the_queue_brings_and_ends_when_told(ministack: Cloud, tm
     settings = {
         "LINKWATCH_PROFILE": "aws",
         "LINKWATCH_CONTACT": "links@example.com",
-        "LINKWATCH_AWS_TABLE": table,
-        "LINKWATCH_AWS_QUEUE_URL": url,
-        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": dead,
-        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
+        "LINKWATCH_TABLE": table,
+        "LINKWATCH_QUEUE_URL": url,
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead,
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
     }
     worker = subprocess.Popen(
         [sys.executable, "-c", COMMAND, "--home", str(tmp_path / "home"), "worker", "--concurrency", "2"],

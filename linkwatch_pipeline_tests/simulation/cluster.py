@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,7 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, Run, count_chains
+from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.check import check_job, give_up
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads, planned_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
@@ -41,6 +43,7 @@ SKEW = SECOND  # between machines: any two clocks differ by at most this, and th
 SIMULATED = timedelta(hours=32)
 # So slow that a chain's start is planned minutes ahead, beyond a message's longest delay, too.
 SLOW_PACE = Pace(concurrency=1, mean_service=timedelta(minutes=5), cooldown=COOLDOWN)
+IN_MEMORY = partial(SqliteStore.open, Path(":memory:"))
 
 
 class Crash(BaseException):
@@ -90,9 +93,10 @@ class Cluster:
     """One simulated week. Everything random comes from the seed."""
 
     seed: int
+    open_store: Callable[[], Store] = IN_MEMORY
     chance: random.Random = field(init=False)
     clock: VirtualClock = field(init=False)
-    store: SqliteStore = field(init=False)
+    store: Store = field(init=False)
     internet: ScriptedInternet = field(init=False)
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
@@ -103,7 +107,7 @@ class Cluster:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.clock = VirtualClock(MONDAY)
-        self.store = SqliteStore.open(Path(":memory:"))
+        self.store = self.open_store()
         self.internet = ScriptedInternet(clock=self.clock, script=self._answer, hosts_clock=self.clock)
         self.queue = MemoryQueue(self.clock)
         self.faults = Faults.drawn(self.chance)
@@ -269,7 +273,7 @@ class Process:
 class _Crashing:
     """A store whose user may die before and after every call of a use case that makes many."""
 
-    def __init__(self, store: SqliteStore, process: Process) -> None:
+    def __init__(self, store: Store, process: Process) -> None:
         self._store = store
         self._process = process
 
@@ -335,9 +339,12 @@ def _ends(cluster: Cluster) -> None:
         assert dict(run.totals.by_end) == dict(ends), "the totals are not the rows"
 
 
-def simulate(seed: int) -> Cluster:
-    """Play one seed and check everything; a failure names the command that replays it."""
-    cluster = Cluster(seed)
+def simulate(seed: int, *, open_store: Callable[[], Store] = IN_MEMORY) -> Cluster:
+    """Play one seed and check everything; a failure names the command that replays it.
+
+    Args: open_store: gives an empty store.
+    """
+    cluster = Cluster(seed, open_store)
     try:
         cluster.run()
         check_invariants(cluster)

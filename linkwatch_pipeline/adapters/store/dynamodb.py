@@ -20,6 +20,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
+from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
 from linkwatch_pipeline.adapters.store.dynamodb_runs import DynamoRuns
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
@@ -38,7 +39,7 @@ CLIENT = Config(
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
-class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory):
+class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
     """`ports.Store` on DynamoDB. Threads may share one."""
 
     def __init__(self, table: DynamoTable, clock: Clock) -> None:
@@ -88,6 +89,6 @@ def make_client(*, allow_endpoint: bool) -> Any:
     if not allow_endpoint and not (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
         raise ConfigurationError(
             f"the endpoint {endpoint} is not Amazon's: what is written there may not last. Take AWS_ENDPOINT_URL or "
-            "endpoint_url away, or set aws_allow_endpoint = true if you mean it, as for an emulator."
+            "endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
         )
     return client

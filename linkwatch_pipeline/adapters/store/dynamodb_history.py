@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays, notice_item, noticed_on
@@ -51,14 +51,13 @@ from linkwatch_pipeline.adapters.store.rows import (
 from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.notices import Notice
-from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, hand_job_id
 from linkwatch_pipeline.domain.timestamps import WEEK, format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Clock, ExportedWeek
 
-KEEP_OBSERVATIONS = timedelta(days=90)
 _AS_CONFIGURED = "config_version = :version AND attribute_not_exists(retired_at) AND attribute_not_exists(pending)"
 
 
@@ -187,7 +186,7 @@ class DynamoHistory:
         operations: list[Operation] = []
         if plan.observation is not None:
             _check_hand_job_id(plan.observation)
-            operations += [Put(self._observation_item(plan.observation), None), _link_operation(plan, read)]
+            operations += [Put(observation_item(plan.observation), None), _link_operation(plan, read)]
         if plan.notice is not None and plan.transition is not None:
             self._days.expect(plan.notice)
             operations += _telling(plan.transition, plan.notice)
@@ -198,11 +197,6 @@ class DynamoHistory:
             operations.append(Put(encode(CHAINS, plan.chain, key), read.chain_item))
         if operations:
             self._table.transact(operations)
-
-    def _observation_item(self, observation: Observation) -> Item:
-        key = observation_key(observation.link_id, observation.sequence)
-        end = observation.observed_at + KEEP_OBSERVATIONS
-        return encode(OBSERVATIONS, observation, key, **{EXPIRES_AT: number(int(end.timestamp()))})
 
     def _observation_items(self, link_id: str, since: datetime | None, until: datetime | None) -> Iterator[Item]:
         condition, values = "expires_at > :now", {":now": number(int(self._clock.now().timestamp()))}
@@ -232,6 +226,13 @@ class DynamoHistory:
             for notice in self._days.items(day):
                 link_id, _, version = notice["sk"]["S"].rpartition(":")
                 yield link_id, int(version)
+
+
+def observation_item(observation: Observation, *, kept_from: datetime | None = None) -> Item:
+    """Args: kept_from: when its 90 days begin, if that is later than when it was observed."""
+    key = observation_key(observation.link_id, observation.sequence)
+    end = max(kept_from or observation.observed_at, observation.observed_at) + KEEP_OBSERVATIONS
+    return encode(OBSERVATIONS, observation, key, **{EXPIRES_AT: number(int(end.timestamp()))})
 
 
 def _telling(transition: Transition, notice: Notice) -> list[Operation]:

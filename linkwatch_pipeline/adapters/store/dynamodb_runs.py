@@ -30,7 +30,6 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     split_host_entry,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
-from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
 from linkwatch_pipeline.adapters.store.rows import CHAINS, HOSTS, JOBS, LINKS, RUNS
 from linkwatch_pipeline.domain import recording
@@ -50,11 +49,12 @@ class DynamoRuns:
     _journal: Journal
 
     def create_run(self, run: Run) -> Run:
-        put = Put(encode(RUNS, run, run_key(run.run_id)), None)
-        try:
-            self._table.transact([put, Entry(_run_entry(run))])
-        except Conflict:
+        # The entry first: one that leads nowhere is passed by, a run that nothing leads to would be forgotten.
+        self._table.put_if_absent(entry((RUN_LIST, run.run_id)))
+        if not self._table.put_if_absent(encode(RUNS, run, run_key(run.run_id))):
             return self._stored_run(run.run_id)[1]
+        if run.state.is_over:
+            self._table.put_many([run_entry(run)])
         return run
 
     def get_run(self, run_id: str) -> Run | None:
@@ -223,7 +223,7 @@ class DynamoRuns:
             if not run.state.is_over:
                 run = replace(run, state=RunState.CLOSED, totals=totals, closed_at=at)
                 put = Put(encode(RUNS, run, run_key(run_id)), item)
-                self._table.transact([put, Entry(_run_entry(run))])
+                self._table.transact([put, Entry(run_entry(run))])
             return run
 
         return self._table.patience.until_undisturbed(attempt)
@@ -310,7 +310,7 @@ def chain_and_next_allowed(table: DynamoTable, run_id: str, host: str) -> tuple[
     return items.get(chain_key(run_id, host)), allowed_at
 
 
-def _run_entry(run: Run) -> Item:
+def run_entry(run: Run) -> Item:
     """Leads to a run; says when it is over, so that ticks pass it by."""
     return {**entry((RUN_LIST, run.run_id)), **({OVER: number(1)} if run.state.is_over else {})}
 

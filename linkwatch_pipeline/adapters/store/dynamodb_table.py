@@ -110,9 +110,10 @@ class DynamoTable:
         given["ExpressionAttributeValues"] = {**values, **filters.get("ExpressionAttributeValues", {})}
         return self._pages(self._client.query, KeyConditionExpression=condition, **given)
 
-    def scan(self, condition: str, values: Mapping[str, Any]) -> Iterator[Item]:
+    def scan(self, condition: str, values: Mapping[str, Any] | None = None) -> Iterator[Item]:
         """All items of the table that satisfy a condition: reads the whole table."""
-        return self._pages(self._client.scan, FilterExpression=condition, ExpressionAttributeValues=values)
+        given = {} if values is None else {"ExpressionAttributeValues": values}
+        return self._pages(self._client.scan, FilterExpression=condition, **given)
 
     def put(self, item: Item, *, was: Mapping[str, Any] | None) -> None:
         """Write one item if it is still as it was read (absent, if None). Raises Conflict.

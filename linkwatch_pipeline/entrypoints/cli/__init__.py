@@ -22,6 +22,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     dev,
     fixture,
     health,
+    history,
     import_file,
     inspect,
     links,
@@ -99,6 +100,8 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     health.health,
     simulate.simulate,
     worker.worker,
+    history.export,
+    history.import_history,
     dev.dev,
     fixture.fixture,
 ):
