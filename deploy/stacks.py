@@ -71,7 +71,10 @@ class Deployment:
         key = code if code is not None else self._upload(extra)
         self._bring(self.foundation, "foundation", _those_of(templates["foundation"], settings))
         outputs = self.outputs(self.foundation)
-        given = {name: outputs[name] for name in HANDED_OVER} | _those_of(templates["application"], settings)
+        handed_over = {name: outputs[name] for name in HANDED_OVER}
+        if self._exists(self.name):
+            del handed_over["TableName"]  # it may have been set to a restored one: only a person changes it
+        given = handed_over | _those_of(templates["application"], settings)
         given["AlertTopicArn"] = outputs["AlertTopicArn"]  # checked by the foundation, made there if none is given
         self._bring(self.name, "application", {**given, "CodeBucket": self.bucket, "CodeKey": key})
 
@@ -105,8 +108,8 @@ class Deployment:
         """Lines for the linkwatch.toml of a home that works on these stacks."""
         outputs = self.outputs(self.foundation)
         return (
-            f'profile = "aws"\naws_table = "{outputs["TableName"]}"\naws_queue_url = "{outputs["QueueUrl"]}"\n'
-            f'aws_dead_letter_queue_url = "{outputs["DeadLetterQueueUrl"]}"'
+            f'profile = "aws"\ntable = "{outputs["TableName"]}"\nqueue_url = "{outputs["QueueUrl"]}"\n'
+            f'dead_letter_queue_url = "{outputs["DeadLetterQueueUrl"]}"'
         )
 
     def _upload(self, extra: Sequence[Path]) -> str:

@@ -178,7 +178,7 @@ class App:
         if self.on_aws:
             from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
 
-            return CloudWatchMetrics.connect(namespace=self.settings.aws_metrics_namespace)
+            return CloudWatchMetrics.connect(namespace=self.settings.metrics_namespace)
         from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
 
         return LocalMetrics(self.home.metrics_file)
@@ -203,14 +203,12 @@ class App:
                 "the profile \"local\" has no queue that workers could share; 'linkwatch run' works on its runs. "
                 'Set profile = "aws".'
             )
-        missing = [key for key in ("aws_queue_url", "aws_dead_letter_queue_url") if not getattr(self.settings, key)]
+        missing = [key for key in ("queue_url", "dead_letter_queue_url") if not getattr(self.settings, key)]
         if missing:
-            raise ConfigurationError(f"runs on AWS need {' and '.join(missing)}; take them from the stack's outputs.")
+            raise ConfigurationError(f"the shared queue needs {' and '.join(missing)}; the stack tells both.")
         from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 
-        return SqsQueue.connect(
-            queue_url=self.settings.aws_queue_url, dead_letter_url=self.settings.aws_dead_letter_queue_url
-        )
+        return SqsQueue.connect(queue_url=self.settings.queue_url, dead_letter_url=self.settings.dead_letter_queue_url)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -478,12 +476,12 @@ def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
     except ModuleNotFoundError as error:
         raise MissingExtra("aws", "the profile 'aws'") from error
     return DynamoStore.open(
-        settings.aws_table,
+        settings.table,
         clock=clock,
         chance=chance,
         wait=wait,
         new_id=lambda: secrets.token_hex(8),
-        allow_endpoint=settings.aws_allow_endpoint,
+        allow_endpoint=settings.allow_endpoint,
     )
 
 

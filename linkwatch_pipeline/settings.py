@@ -33,6 +33,7 @@ MAX_CONCURRENCY = 200
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
 _NO_SETTINGS = frozenset({HOME_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE})
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|")
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
 
@@ -62,11 +63,11 @@ class Settings:
     breaker_links: int = 20
     breaker_links_percent: int = 25
     canaries: tuple[str, ...] = ()
-    aws_table: str = ""
-    aws_queue_url: str = ""
-    aws_dead_letter_queue_url: str = ""
-    aws_metrics_namespace: str = "linkwatch"
-    aws_allow_endpoint: bool = False
+    table: str = ""
+    queue_url: str = ""
+    dead_letter_queue_url: str = ""
+    metrics_namespace: str = "linkwatch"
+    allow_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +156,10 @@ def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
         return
     if fixture:
         raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
-    if not settings.aws_table:
+    if not settings.table:
         raise ConfigurationError(
-            'profile is "aws", which needs aws_table; take it from the outputs of the stack, or set profile = "local".'
+            "the profile 'aws' needs the name of a DynamoDB table: set table, or LINKWATCH_TABLE, to what the stack "
+            "tells as TableName."
         )
 
 
@@ -306,6 +308,12 @@ def _check_aws_name(value: object) -> str:
 def _check_profile(value: object) -> str:
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_table(value: object) -> str:
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        raise ValueError("the name of a DynamoDB table: 3 to 255 letters, digits, '_', '-' or '.'")
     return value
 
 
@@ -492,15 +500,19 @@ _KEYS: Mapping[str, _Key] = {
         about="Ids of links that never fail while linkwatch is well, three or so on different hosts. A run is suspect\n"
         "if two thirds of them fail.",
     ),
-    "aws_table": _Key(read=str, check=_check_long_aws_name, about="The table, for the profile aws (output TableName)."),
-    "aws_queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
-    "aws_dead_letter_queue_url": _Key(
+    "table": _Key(
+        read=str,
+        check=_check_table,
+        about='The DynamoDB table of the profile "aws". Region and credentials are found the way boto3 finds them.',
+    ),
+    "queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "dead_letter_queue_url": _Key(
         read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
     ),
-    "aws_metrics_namespace": _Key(
+    "metrics_namespace": _Key(
         read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
     ),
-    "aws_allow_endpoint": _Key(
+    "allow_endpoint": _Key(
         read=_read_switch,
         check=_check_switch,
         about="Whether DynamoDB may be somewhere else than at Amazon, as an emulator is. AWS_ENDPOINT_URL is refused\n"

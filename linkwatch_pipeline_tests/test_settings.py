@@ -64,11 +64,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_BREAKER_LINKS": "30",
         "LINKWATCH_BREAKER_LINKS_PERCENT": "40",
         "LINKWATCH_CANARIES": "home, docs.example.com",
-        "LINKWATCH_AWS_TABLE": "linkwatch",
-        "LINKWATCH_AWS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
-        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
-        "LINKWATCH_AWS_METRICS_NAMESPACE": "links",
-        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
+        "LINKWATCH_TABLE": "linkwatch",
+        "LINKWATCH_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_METRICS_NAMESPACE": "links",
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -94,11 +94,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         breaker_links=30,
         breaker_links_percent=40,
         canaries=("home", "docs.example.com"),
-        aws_table="linkwatch",
-        aws_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
-        aws_dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
-        aws_metrics_namespace="links",
-        aws_allow_endpoint=True,
+        table="linkwatch",
+        queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        metrics_namespace="links",
+        allow_endpoint=True,
     )
 
 
@@ -171,9 +171,9 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('ses_configuration_set = "a/b"', "at most 64 letters"),
         ('smtp_password = "secret"', "LINKWATCH_SMTP_PASSWORD_FILE"),
         ('profile = "cloud"', "one of 'local'"),
-        ('aws_table = "a table"', "letters, digits"),
-        ('aws_queue_url = "work"', "the URL of an SQS queue"),
-        ("aws_allow_endpoint = 1", "true or false"),
+        ('table = "a/b"', "name of a DynamoDB table"),
+        ('queue_url = "work"', "the URL of an SQS queue"),
+        ("allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -303,5 +303,5 @@ def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
 
 
 def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
-    assert "needs aws_table" in refusal(tmp_path, 'profile = "aws"')
-    assert load(tmp_path, 'profile = "aws"\naws_table = "links"').aws_table == "links"
+    assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"')
+    assert load(tmp_path, 'profile = "aws"\ntable = "links"').table == "links"

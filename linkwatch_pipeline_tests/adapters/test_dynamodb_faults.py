@@ -67,6 +67,10 @@ def link(store: Store, link_id: str = "b") -> Any:
     return store.get_link(link_id)
 
 
+def chain(store: Store) -> Any:
+    return store.get_chain(RUN_ID, HOST)
+
+
 def next_jobs() -> list[Any]:
     return linked([a_job(one, run_id=NEXT_WEEK.run_id, sequence=1) for one in LINKS])
 
@@ -80,6 +84,12 @@ def save_as_sent(store: Store) -> bool:
     notice = store.get_notice("a:1")
     assert notice is not None
     return store.save_notice(replace(notice, status=NoticeStatus.SENT, attempts=1), claimed_by="me")
+
+
+def hear_of_delivery(store: Store) -> bool:
+    notice = store.get_notice("a:1")
+    assert notice is not None
+    return store.update_notice(replace(notice, status=NoticeStatus.DELIVERED), replaces=notice)
 
 
 ACTIONS: dict[str, Callable[[Store], object]] = {
@@ -110,6 +120,7 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "defer the head": lambda s: s.defer_head(job(s), until=after(hours=1), now=MONDAY),
     "count a deferral": lambda s: s.count_deferral(job(s)),
     "resend the head": lambda s: s.resend_head(s.get_chain(RUN_ID, HOST), now=MONDAY),  # type: ignore[arg-type]
+    "claim the start": lambda s: s.claim_start(chain(s), ready_at=after(minutes=9), now=after(minutes=1)),
     "close a run": lambda s: s.close_run(RUN_ID, totals=RunCounts(expected=3, by_end={}), at=after(hours=6)),
     "prune runs": lambda s: s.prune_runs(started_before=MONDAY),
     "enter a host": lambda s: s.acquire_host("new", token="t", job_id="0:a", now=MONDAY, skew=timedelta(0)),
@@ -120,6 +131,7 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "void leases": lambda s: s.void_leases(token_prefix="vis", now=MONDAY, cooldown=timedelta(0)),
     "claim a notice": lambda s: s.claim_notice("a:1", by="other", now=after(hours=1)),
     "save a notice": save_as_sent,
+    "hear of a delivery": hear_of_delivery,
     "mark a week exported": lambda s: s.mark_exported(
         ExportedWeek(week=MONDAY, rows=1, sha256="0" * 64, exported_at=after(days=7))
     ),

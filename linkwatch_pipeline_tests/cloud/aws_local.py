@@ -128,7 +128,7 @@ class Play:
         functions = self.cloud.client("lambda")
         for name in FUNCTIONS:  # the same code, in the world; its role stays
             was = functions.get_function_configuration(FunctionName=f"{STACK}-{name}")
-            variables = was["Environment"]["Variables"] | {"LINKWATCH_AWS_ALLOW_ENDPOINT": "true"}
+            variables = was["Environment"]["Variables"] | {"LINKWATCH_ALLOW_ENDPOINT": "true"}
             handler = f"loopback_world.{name.replace('-', '_')}"
             functions.update_function_configuration(
                 FunctionName=f"{STACK}-{name}", Handler=handler, Environment={"Variables": variables}
@@ -162,10 +162,10 @@ class Play:
         file.write_text(json.dumps(rows))
         env = {
             "LINKWATCH_PROFILE": "aws",
-            "LINKWATCH_AWS_TABLE": self._outputs["TableName"],
-            "LINKWATCH_AWS_QUEUE_URL": self._outputs["QueueUrl"],
-            "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": self._outputs["DeadLetterQueueUrl"],
-            "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
+            "LINKWATCH_TABLE": self._outputs["TableName"],
+            "LINKWATCH_QUEUE_URL": self._outputs["QueueUrl"],
+            "LINKWATCH_DEAD_LETTER_QUEUE_URL": self._outputs["DeadLetterQueueUrl"],
+            "LINKWATCH_ALLOW_ENDPOINT": "true",
         }
         linkwatch = ["-c", "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"]
         for words in (["owner", "docs", "docs@example.com"], ["import", str(file)]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_life_goes_on_where_it_was(store: Store, history: list[StoredRecord]) ->
     assert len(list(store.observations())) == before + 6
     assert [run.run_id for run in store.runs(open_only=True)] == []
     (notice, *_) = store.notices(unsettled_only=True)
+    assert store.update_notice(replace(notice, release_at=notice.created_at), replaces=notice)
     assert store.claim_notice(notice.transition_id, by="me", now=notice.created_at + timedelta(days=1)) is not None
     assert list(store.notices(link_id=notice.link_id, unsettled_only=True))
 

@@ -1,6 +1,6 @@
 """One command deploys both stacks on the emulator, again changes nothing, and one removes them; the table stays.
 
-What CloudFormation does with a failing change, and what IAM refuses, no emulator here shows.
+What CloudFormation does with a change that fails, no emulator here shows.
 """
 
 from __future__ import annotations
@@ -47,16 +47,19 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert functions["lw-check"]["Timeout"] == 30
     schedules = cloud.client("scheduler").list_schedules()["Schedules"]
     assert sorted(s["State"] for s in schedules) == ["DISABLED", "DISABLED", "ENABLED", "ENABLED"]
-    table = printed.split('aws_table = "')[1].partition('"')[0]
+    table = printed.split('table = "')[1].partition('"')[0]
     cloud.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
 
     code, _, said = stacks(cloud, "deploy")
     assert code == 0, said
     assert said.count("is as it should be") == 2  # what was set before is still set
 
-    code, _, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED"))
+    code, _, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED", TableName="restored"))
     assert code == 0, said
     assert "updating stack lw\n" in said
+    assert stacks(cloud, "deploy")[2].count("is as it should be") == 2
+    variables = cloud.client("lambda").get_function_configuration(FunctionName="lw-check")["Environment"]["Variables"]
+    assert variables["LINKWATCH_TABLE"] == "restored"  # a restored table is not given up by the next deployment
     states = {s["State"] for s in cloud.client("scheduler").list_schedules()["Schedules"]}
     assert states == {"ENABLED"}
 

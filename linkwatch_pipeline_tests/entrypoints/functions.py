@@ -90,11 +90,11 @@ def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: st
     env = {
         "LINKWATCH_PROFILE": "aws",
         "LINKWATCH_CONTACT": "links@example.com",
-        "LINKWATCH_AWS_TABLE": table,
-        "LINKWATCH_AWS_QUEUE_URL": queue_url,
-        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": dead,
-        "LINKWATCH_AWS_METRICS_NAMESPACE": namespace,
-        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
+        "LINKWATCH_TABLE": table,
+        "LINKWATCH_QUEUE_URL": queue_url,
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead,
+        "LINKWATCH_METRICS_NAMESPACE": namespace,
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
         **({"LOOPBACK_WORLD": str(world.map_file)} if world is not None else {}),
     }
     log = io.StringIO()

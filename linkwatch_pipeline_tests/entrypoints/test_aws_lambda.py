@@ -259,6 +259,6 @@ class TestProcess:
                 functions.call("health")
 
     def test_an_endpoint_that_is_not_amazon_s_is_refused(self, ministack: Cloud, world: WorldProcess) -> None:
-        with functions_on(ministack, world, LINKWATCH_AWS_ALLOW_ENDPOINT="false") as functions:
+        with functions_on(ministack, world, LINKWATCH_ALLOW_ENDPOINT="false") as functions:
             with pytest.raises(ConfigurationError, match="not Amazon's"):
                 functions.call("health")

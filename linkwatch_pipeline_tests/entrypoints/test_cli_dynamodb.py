@@ -17,8 +17,8 @@ def table(ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> str:
     for variable, value in ministack.env.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("LINKWATCH_PROFILE", "aws")
-    monkeypatch.setenv("LINKWATCH_AWS_TABLE", name)
-    monkeypatch.setenv("LINKWATCH_AWS_ALLOW_ENDPOINT", "true")
+    monkeypatch.setenv("LINKWATCH_TABLE", name)
+    monkeypatch.setenv("LINKWATCH_ALLOW_ENDPOINT", "true")
     return name
 
 
@@ -59,8 +59,8 @@ def test_everything_moves_from_a_home_into_a_table_and_back(
         for variable, value in ministack.env.items():
             in_table.setenv(variable, value)
         in_table.setenv("LINKWATCH_PROFILE", "aws")
-        in_table.setenv("LINKWATCH_AWS_TABLE", make_table(ministack))
-        in_table.setenv("LINKWATCH_AWS_ALLOW_ENDPOINT", "true")
+        in_table.setenv("LINKWATCH_TABLE", make_table(ministack))
+        in_table.setenv("LINKWATCH_ALLOW_ENDPOINT", "true")
         assert "imported 10 records" in terminal.fine("import-history", str(tmp_path / "there")).out
         assert terminal.records() == records
         terminal.fine("export", str(tmp_path / "back"))
@@ -83,18 +83,18 @@ def test_a_damaged_file_is_refused_before_anything_is_written(terminal: Terminal
 
 
 def test_a_table_that_is_not_there_is_named(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINKWATCH_AWS_TABLE", "nobody-made-it")
+    monkeypatch.setenv("LINKWATCH_TABLE", "nobody-made-it")
     assert "table is not there" in terminal.refused("links")
 
 
 def test_an_emulator_is_not_taken_for_amazon(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINKWATCH_AWS_ALLOW_ENDPOINT")
+    monkeypatch.delenv("LINKWATCH_ALLOW_ENDPOINT")
     assert "allow_endpoint" in terminal.refused("links")
 
 
 def test_the_profile_needs_a_table(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINKWATCH_AWS_TABLE")
-    assert "LINKWATCH_AWS_TABLE" in terminal.refused("links")
+    monkeypatch.delenv("LINKWATCH_TABLE")
+    assert "LINKWATCH_TABLE" in terminal.refused("links")
 
 
 def test_a_fixture_home_keeps_its_truth_in_itself(table: str, fixture_home_made_before: Terminal) -> None:

@@ -89,6 +89,6 @@ def make_client(*, allow_endpoint: bool) -> Any:
     if not allow_endpoint and not (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
         raise ConfigurationError(
             f"the endpoint {endpoint} is not Amazon's: what is written there may not last. Take AWS_ENDPOINT_URL or "
-            "endpoint_url away, or set aws_allow_endpoint = true if you mean it, as for an emulator."
+            "endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
         )
     return client
