@@ -57,6 +57,8 @@ def test_a_muted_break_is_told_when_the_mute_runs_out_and_it_is_still_broken(gui
     guide.clock.advance(7 * DAY)
     assert guide.deliver() == DeliveryReport(sent=1)
     assert guide.provider.told == ["guide:1"]
+    [ended] = guide.store.mutes()
+    assert ended.lifted_at == guide.clock.now()  # looked through once
 
 
 def test_what_came_and_went_while_nobody_wanted_to_know_is_never_told(guide: Office) -> None:
