@@ -184,6 +184,14 @@ class Run:
         return (self.intended_at if self.retry_of is None else self.started_at) + DEADLINE_AFTER
 
     @property
+    def release_due_at(self) -> datetime:
+        """When its notices are released even if it goes on: at its deadline, or half an hour after a start past that.
+
+        A run that was begun late has to see enough before anybody can tell whether it is suspect.
+        """
+        return self.deadline_at if self.started_at < self.deadline_at else self.started_at + DEADLINE_AFTER
+
+    @property
     def is_held(self) -> bool:
         """Whether its notices wait for a person's decision."""
         return self.ruling is not None and self.ruling.kind is RulingKind.HELD
