@@ -31,6 +31,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     run,
     scan,
     simulate,
+    status,
     submit,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
@@ -94,6 +95,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     deliver.deliver,
     report.report,
     health.health,
+    status.status,
     simulate.simulate,
     dev.dev,
     fixture.fixture,

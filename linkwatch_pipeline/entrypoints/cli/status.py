@@ -1,0 +1,155 @@
+"""`linkwatch status`: services watched every minute, beside the weekly links (SPEC 13)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.values import as_json
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.bootstrap import App
+    from linkwatch_pipeline.status_bootstrap import StatusApp
+    from linkwatch_pipeline.use_cases.monitor_services import CycleReport
+
+
+@click.group()
+def status() -> None:
+    """Watch services every minute: DATABASE_URL, REDIS_URL and SQS_QUEUE_URL say where they are."""
+
+
+@status.command()
+@click.option("--once", is_flag=True, help="One cycle now, all of it written, and the end.")
+@click.pass_context
+def run(context: click.Context, once: bool) -> int:
+    """Check every active service each minute, and write what was seen, until interrupted."""
+    with open_app(context) as app:
+        status_app = _status_app(app)
+        try:
+            if once:
+                report = asyncio.run(_once(status_app))
+                _tell(report)
+                return 0 if report.is_fine else 1
+            asyncio.run(_until_stopped(status_app))
+            return 0
+        finally:
+            status_app.close()
+
+
+@status.command()
+@click.option("--user", "user_id", metavar="ID", help="Only the services of this user.")
+@click.option("--history", "service_id", metavar="SERVICE", help="One service's statuses of the last 24 hours.")
+@as_json
+@click.pass_context
+def show(context: click.Context, user_id: str | None, service_id: str | None, as_json: bool) -> int:
+    """Tell how services are: from Redis, else their newest row, else UNKNOWN."""
+    if user_id is not None and service_id is not None:
+        raise click.UsageError("give --user or --history, not both.", context)
+    with open_app(context) as app:
+        status_app = _status_app(app)
+        try:
+            if service_id is not None:
+                return _print_history(status_app, service_id, as_json)
+            return _print_statuses(status_app, user_id, as_json)
+        finally:
+            status_app.close()
+
+
+def _status_app(app: App) -> StatusApp:
+    """The status parts under this home's policy and contact."""
+    from linkwatch_pipeline.settings import load_status_settings
+    from linkwatch_pipeline.status_bootstrap import build_status_app, status_user_agent
+
+    settings = load_status_settings(os.environ, needs=("DATABASE_URL", "REDIS_URL"))
+    user_agent = status_user_agent(app.settings.contact)
+    return build_status_app(settings, policy=app.policy, user_agent=user_agent, clock=app.clock)
+
+
+async def _once(app: StatusApp) -> CycleReport:
+    from linkwatch_pipeline.use_cases.keep_status import one_cycle
+
+    async with app.both_halves() as halves:
+        return await one_cycle(halves)
+
+
+async def _until_stopped(app: StatusApp) -> None:
+    """Until SIGINT (which raises KeyboardInterrupt) or SIGTERM (which ends well), with everything seen written."""
+    from linkwatch_pipeline.use_cases.keep_status import keep_status
+
+    async with app.both_halves() as halves:
+        keeping = asyncio.ensure_future(keep_status(halves, _tell))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeping.cancel)
+        try:
+            await keeping
+        except asyncio.CancelledError:
+            if (me := asyncio.current_task()) is not None and me.cancelling():  # SIGINT
+                raise
+        finally:
+            if not keeping.done():
+                keeping.cancel()
+                await asyncio.wait({keeping})
+            if left := len(app.memory_queue):
+                note(f"{left} statuses could not be written and end with this process")
+
+
+def _tell(report: CycleReport) -> None:
+    """One line a cycle; what is not fine on stderr as well."""
+    from linkwatch_pipeline.domain.timestamps import format_seconds
+
+    took = report.took.total_seconds()
+    counts = f"{report.services} services: {report.up} up, {report.down} down"
+    say(f"{format_seconds(report.began_at)}  {counts}, {took:.1f} s")
+    for trouble in _troubles(report):
+        note(trouble)
+
+
+def _troubles(report: CycleReport) -> list[str]:
+    counted: list[tuple[int, Callable[[int], str]]] = [
+        (report.skipped, lambda n: f"late: {n} cycles went by while the one before was still at work"),
+        (report.left_out, lambda n: f"{n} services were left out for want of time"),
+        (report.unsent, lambda n: f"{n} statuses were not taken by the queue"),
+        (report.faults, lambda n: f"{n} services could not be checked, by a fault of this machine"),
+    ]
+    troubles = [words(number) for number, words in counted if number]
+    return [*troubles, *(["the database does not answer; the services are the last known"] * report.from_memory)]
+
+
+def _print_statuses(app: StatusApp, user_id: str | None, as_json: bool) -> int:
+    from linkwatch_pipeline.entrypoints.cli.status_documents import shown_status_document
+    from linkwatch_pipeline.use_cases.show_status import show_statuses
+
+    view = show_statuses(app.directory, app.cache, app.directory, user_id=user_id)
+    now = app.clock.now()
+    if view.problem is not None:
+        note(f"{view.problem}; statuses are from PostgreSQL")
+    if as_json:
+        print_json([shown_status_document(shown, now=now) for shown in view.statuses])
+        return 0
+    rows = []
+    for shown in view.statuses:
+        document = shown_status_document(shown, now=now)
+        rows.append([document[name] for name in ("service_id", "name", "status", "response_time", "age_s", "url")])
+    print_table(["SERVICE", "NAME", "STATUS", "LATENCY MS", "AGE S", "URL"], rows)
+    return 0
+
+
+def _print_history(app: StatusApp, service_id: str, as_json: bool) -> int:
+    from linkwatch_pipeline.entrypoints.cli.status_documents import seen_status_document
+    from linkwatch_pipeline.use_cases.show_status import show_history
+
+    documents = [seen_status_document(seen) for seen in show_history(app.directory, service_id, now=app.clock.now())]
+    if as_json:
+        print_json(documents)
+    else:
+        print_table(
+            ["CHECKED AT", "STATUS", "LATENCY MS"],
+            [(d["checked_at"], d["status"], d["response_time"]) for d in documents],
+        )
+    return 0

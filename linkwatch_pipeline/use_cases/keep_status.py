@@ -1,0 +1,62 @@
+"""Both halves in one process: the monitor's cycles, and the processor beside them (`linkwatch status run`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from linkwatch_pipeline.domain.cycles import CycleStart
+from linkwatch_pipeline.use_cases.monitor_services import CycleReport, Monitor, MonitorParts
+from linkwatch_pipeline.use_cases.process_statuses import ProcessorParts, keep_processing, process_rest
+
+logger = logging.getLogger(__name__)
+
+FAREWELL = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusHalves:
+    """The two halves. `ends_with_process` is whether the queue between them does, so that it has to be emptied."""
+
+    monitor: MonitorParts
+    processor: ProcessorParts
+    ends_with_process: bool
+
+
+async def keep_status(halves: StatusHalves, tell: Callable[[CycleReport], None]) -> None:
+    """Cycles, and their statuses written, until cancelled; what was seen by then is written too."""
+    stop = asyncio.Event()
+    processing = asyncio.ensure_future(keep_processing(halves.processor, stop))
+    monitoring = asyncio.ensure_future(Monitor(halves.monitor).run(tell))
+    try:
+        await asyncio.wait({processing, monitoring}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        monitoring.cancel()
+        await asyncio.wait({monitoring})
+        stop.set()
+        await asyncio.wait({processing})
+        await _write_rest(halves)
+    for half in (monitoring, processing):  # whichever ended by itself says why
+        if not half.cancelled():
+            half.result()
+
+
+async def one_cycle(halves: StatusHalves) -> CycleReport:
+    """One cycle now, and all of it written."""
+    clock = halves.monitor.clock
+    report = await Monitor(halves.monitor).cycle(CycleStart(number=0, due=clock.monotonic()))
+    await process_rest(halves.processor)
+    return report
+
+
+async def _write_rest(halves: StatusHalves) -> None:
+    if not halves.ends_with_process:
+        return
+    try:
+        async with asyncio.timeout(FAREWELL.total_seconds()):
+            await process_rest(halves.processor)
+    except TimeoutError:
+        logger.error("some statuses were not written before the end", extra={"action": "process"})
