@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -23,10 +23,11 @@ from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace,
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
 from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
 from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache
+from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
 from linkwatch_pipeline.adapters.writer_thread import WriterThread
 from linkwatch_pipeline.bootstrap import version
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
-from linkwatch_pipeline.ports import Clock, StatusQueue
+from linkwatch_pipeline.ports import Clock
 from linkwatch_pipeline.settings import StatusSettings, load_settings
 from linkwatch_pipeline.use_cases.keep_status import StatusHalves
 from linkwatch_pipeline.use_cases.monitor_services import CONCURRENCY, MonitorParts
@@ -41,6 +42,7 @@ class StatusApp:
 
     `user_agent` says who asks; `resolver` and `ssl_context` None mean the machine's own. Connections are opened when
     they are first used. Both halves have a database connection of their own, since each works on its own thread.
+    `queue_wait_seconds` is how long SQS is asked to wait for a message.
     """
 
     settings: StatusSettings
@@ -50,6 +52,7 @@ class StatusApp:
     resolver: Resolver | None = None
     ssl_context: ssl.SSLContext | None = None
     concurrency: int = CONCURRENCY
+    queue_wait_seconds: int = 0
 
     @cached_property
     def directory(self) -> PostgresStatusStore:
@@ -72,12 +75,10 @@ class StatusApp:
         return MemoryStatusQueue(self.clock, new_id=lambda: str(uuid4()))
 
     @cached_property
-    def queue(self) -> StatusQueue:
+    def queue(self) -> MemoryStatusQueue | SqsStatusQueue:
         if not self.settings.sqs_queue_url:
             return self.memory_queue
-        from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
-
-        return SqsStatusQueue(self.settings.sqs_queue_url)
+        return SqsStatusQueue(self.settings.sqs_queue_url, wait_seconds=self.queue_wait_seconds)
 
     @asynccontextmanager
     async def monitoring(self, *, begin_within: timedelta | None = None) -> AsyncIterator[MonitorParts]:
@@ -123,29 +124,42 @@ class StatusApp:
 
     def close(self) -> None:
         """End the connections that were opened."""
-        for name in ("directory", "history", "cache"):
+        for name in ("directory", "history", "cache", "queue"):
             if name in self.__dict__:
                 self.__dict__[name].close()
 
     def _find_database(self) -> DatabasePlace:
         if self.settings.database_url:
             return parse_database_url(self.settings.database_url)
-        return read_secret(self.settings.database_url_secret_arn, _secrets_client())
+        with closing(_secrets_client()) as client:
+            return read_secret(self.settings.database_url_secret_arn, client)
 
 
 def build_status_app(
-    settings: StatusSettings, *, policy: Policy, user_agent: str, clock: Clock | None = None
+    settings: StatusSettings,
+    *,
+    policy: Policy,
+    user_agent: str,
+    clock: Clock | None = None,
+    queue_wait_seconds: int = 0,
 ) -> StatusApp:
     """The parts by their settings; a URL that cannot be one is refused now. Raises ConfigurationError."""
-    app = StatusApp(
+    check_status_settings(settings)
+    return StatusApp(
         settings=settings,
         policy=policy,
         user_agent=user_agent,
         clock=clock if clock is not None else SystemClock(),
+        queue_wait_seconds=queue_wait_seconds,
     )
+
+
+def check_status_settings(settings: StatusSettings) -> None:
+    """Raise ConfigurationError for a URL that cannot be one, before anything is opened."""
     if settings.database_url:
         parse_database_url(settings.database_url)
-    return app
+    if settings.redis_url:
+        RedisStatusCache(settings.redis_url).close()
 
 
 def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) -> StatusApp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -58,7 +58,12 @@ def memory() -> Iterator[Stage]:
 
 
 def sqs(cloud: Cloud) -> Iterator[Stage]:
-    client, name = cloud.client("sqs"), f"status-{uuid4().hex[:8]}"
+    with closing(cloud.client("sqs")) as client:
+        yield from _on_sqs(client)
+
+
+def _on_sqs(client: Any) -> Iterator[Stage]:
+    name = f"status-{uuid4().hex[:8]}"
     dead = client.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     attributes = {

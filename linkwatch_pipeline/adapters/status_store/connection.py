@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, FindPlace
@@ -104,16 +106,17 @@ class Connection:
             raise MissingExtra("status", "service status") from None
         self._place = place = self._place or self._find()
         try:
-            return Native(
-                place.user,
-                host=place.host,
-                port=place.port,
-                database=place.name,
-                password=place.password,
-                ssl_context=place.ssl_context(),
-                timeout=PATIENCE_SECONDS,
-                application_name=APPLICATION,
-            )
+            # Of our own, since pg8000 leaves it open when the login is refused.
+            with _closed_on_error(socket.create_connection((place.host, place.port), PATIENCE_SECONDS)) as sock:
+                return Native(
+                    place.user,
+                    host=place.host,
+                    database=place.name,
+                    password=place.password,
+                    sock=sock,
+                    ssl_context=place.ssl_context(),
+                    application_name=APPLICATION,
+                )
         except ssl.SSLCertVerificationError as error:
             raise StoreUnusable(
                 f"the certificate of PostgreSQL at {place} is not trusted: {error.verify_message}. Name its "
@@ -125,6 +128,15 @@ class Connection:
             raise kind(f"PostgreSQL at {place} refuses the connection: {_words(error)}") from error
         except (InterfaceError, OSError, EOFError) as error:
             raise StoreUnavailable(f"PostgreSQL at {place} cannot be reached: {error}") from error
+
+
+@contextmanager
+def _closed_on_error(sock: socket.socket) -> Iterator[socket.socket]:
+    try:
+        yield sock
+    except BaseException:
+        sock.close()
+        raise
 
 
 def sqlstate(error: Exception) -> str:

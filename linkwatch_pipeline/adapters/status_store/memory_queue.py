@@ -87,6 +87,9 @@ class MemoryStatusQueue:
             self._bring_back(self._clock.now())
             return list(self._dead)
 
+    def close(self) -> None:
+        """Nothing to end."""
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._ready) + len(self._hidden)

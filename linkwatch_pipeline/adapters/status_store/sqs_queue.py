@@ -60,6 +60,10 @@ class SqsStatusQueue:
         for failed in answer.get("Failed", ()):  # it comes back, and is written once more
             logger.warning("message not deleted: %s", failed.get("Code"), extra={"action": "process"})
 
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
     def _send_once(self, checks: list[ServiceCheck]) -> tuple[list[ServiceCheck], bool]:
         """The checks that were not taken, and whether that is certain."""
         from botocore.exceptions import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,6 @@ from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_ta
 from linkwatch_pipeline.entrypoints.cli.values import as_json
 
 if TYPE_CHECKING:
-    from linkwatch_pipeline.bootstrap import App
     from linkwatch_pipeline.status_bootstrap import StatusApp
     from linkwatch_pipeline.use_cases.monitor_services import CycleReport
 
@@ -30,17 +30,13 @@ def status() -> None:
 @click.pass_context
 def run(context: click.Context, once: bool) -> int:
     """Check every active service each minute, and write what was seen, until interrupted."""
-    with open_app(context) as app:
-        status_app = _status_app(app)
-        try:
-            if once:
-                report = asyncio.run(_once(status_app))
-                _tell(report)
-                return 0 if report.is_fine else 1
-            asyncio.run(_until_stopped(status_app))
-            return 0
-        finally:
-            status_app.close()
+    with _opened(context, queue_wait_seconds=1 if once else 5) as app:
+        if once:
+            report = asyncio.run(_once(app))
+            _tell(report)
+            return 0 if report.is_fine else 1
+        asyncio.run(_until_stopped(app))
+        return 0
 
 
 @status.command()
@@ -52,24 +48,32 @@ def show(context: click.Context, user_id: str | None, service_id: str | None, as
     """Tell how services are: from Redis, else their newest row, else UNKNOWN."""
     if user_id is not None and service_id is not None:
         raise click.UsageError("give --user or --history, not both.", context)
-    with open_app(context) as app:
-        status_app = _status_app(app)
-        try:
-            if service_id is not None:
-                return _print_history(status_app, service_id, as_json)
-            return _print_statuses(status_app, user_id, as_json)
-        finally:
-            status_app.close()
+    with _opened(context) as app:
+        if service_id is not None:
+            return _print_history(app, service_id, as_json)
+        return _print_statuses(app, user_id, as_json)
 
 
-def _status_app(app: App) -> StatusApp:
-    """The status parts under this home's policy and contact."""
+@contextmanager
+def _opened(context: click.Context, *, queue_wait_seconds: int = 0) -> Iterator[StatusApp]:
+    """The status parts under the home's policy and contact, closed afterwards."""
     from linkwatch_pipeline.settings import load_status_settings
-    from linkwatch_pipeline.status_bootstrap import build_status_app, status_user_agent
+    from linkwatch_pipeline.status_bootstrap import build_status_app, check_status_settings, status_user_agent
 
     settings = load_status_settings(os.environ, needs=("DATABASE_URL", "REDIS_URL"))
-    user_agent = status_user_agent(app.settings.contact)
-    return build_status_app(settings, policy=app.policy, user_agent=user_agent, clock=app.clock)
+    check_status_settings(settings)  # before a home is made
+    with open_app(context) as home:
+        app = build_status_app(
+            settings,
+            policy=home.policy,
+            user_agent=status_user_agent(home.settings.contact),
+            clock=home.clock,
+            queue_wait_seconds=queue_wait_seconds,
+        )
+        try:
+            yield app
+        finally:
+            app.close()
 
 
 async def _once(app: StatusApp) -> CycleReport:
