@@ -10,7 +10,7 @@ PIP_FLAGS := -qq --disable-pip-version-check
 WORKERS ?= 2
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help venv demo dev test check format bench campaign observed-run lock clean
+.PHONY: help venv demo dev test check format bench campaign lambda deploy remove observed-run lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,15 @@ bench: $(STAMP) ## the numbers of docs/performance.md
 
 campaign: $(STAMP) ## the long tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m campaign --timeout 3600 $(ARGS)
+
+lambda: $(STAMP) ## the zip of the Lambda functions, in dist/
+	@$(BIN)/python deploy/package_lambda.py $(ARGS)
+
+deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --set MailFrom=... --set MailIdentity=..."
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) deploy $(ARGS)
+
+remove: $(STAMP) ## take both stacks away again; the table stays
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) remove
 
 observed-run: $(STAMP) ## write docs/observed-run.md from a run that just happened
 	@mkdir -p docs

@@ -18,6 +18,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import Any
 
@@ -28,17 +29,29 @@ from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.domain.errors import ConfigurationError
-from linkwatch_pipeline.domain.hosts import Chance
+from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
+from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run
+from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
-from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
+from linkwatch_pipeline.settings import (
+    HOME_VARIABLE,
+    PASSWORD_FILE_VARIABLE,
+    PASSWORD_VARIABLE,
+    SMTP_PORTS,
+    Settings,
+    load_settings,
+    load_smtp_password,
+    settings_text,
+)
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work import LocalOrder
 
 DEFAULT_HOME = ".linkwatch"
+SKEW_BETWEEN_MACHINES = timedelta(seconds=1)
 DISTRIBUTION = "linkwatch-pipeline"
 _FIXTURE_CONTACT = "fixture"
 
@@ -58,7 +71,7 @@ class App:
     """The wired parts of one home. Use it as a context manager, so that the store is closed.
 
     `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
-    nothing, since all share this machine's. `progress` is told what happens in runs.
+    nothing where all share this machine's, 1 s on AWS. `progress` is told what happens in runs.
     """
 
     home: Home
@@ -70,6 +83,17 @@ class App:
     ssl_context: ssl.SSLContext | None = None
     skew: timedelta = timedelta(0)
     progress: Progress = field(default_factory=SilentProgress)
+    smtp_password: str = field(default="", repr=False)
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether everything is kept in AWS, so that other machines may be at work on it too."""
+        return self.settings.profile == "aws"
+
+    @property
+    def pace(self) -> Pace:
+        """How links are visited, for planning ahead."""
+        return Pace(concurrency=self.settings.concurrency, mean_service=ASSUMED_SERVICE, cooldown=self.cooldown)
 
     @property
     def cooldown(self) -> timedelta:
@@ -87,16 +111,55 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        return _open_store(self.home)
+        return _open_table(self.settings, self.clock, self.chance) if self.on_aws else _open_store(self.home)
 
     @cached_property
     def notifier(self) -> Notifier:
+        """How mails go out. Raises ConfigurationError if that cannot be as it is set."""
+        if self.settings.mail == "smtp":
+            return self._smtp_notifier()
+        if self.settings.mail == "ses":
+            return self._ses_notifier()
         from linkwatch_pipeline.adapters.notify.files import FileNotifier
 
         return FileNotifier(self.home.mail)
 
+    @property
+    def mail_destination(self) -> str:
+        """Where mails are handed over, for people."""
+        return {"smtp": self.settings.smtp_host, "ses": "Amazon SES"}.get(self.settings.mail, str(self.home.mail))
+
+    def _smtp_notifier(self) -> Notifier:
+        from linkwatch_pipeline.adapters.notify.smtp import SmtpNotifier, SmtpSecurity, SmtpServer
+
+        chosen = self.settings
+        if bool(chosen.smtp_username) != bool(self.smtp_password):
+            raise ConfigurationError(
+                f"smtp_username goes with a password: set {PASSWORD_VARIABLE} or {PASSWORD_FILE_VARIABLE}."
+                if chosen.smtp_username
+                else f"{PASSWORD_VARIABLE} is set without smtp_username; set both or none."
+            )
+        server = SmtpServer(
+            host=chosen.smtp_host,
+            port=chosen.smtp_port or SMTP_PORTS[chosen.smtp_security],
+            security=SmtpSecurity(chosen.smtp_security),
+            username=chosen.smtp_username,
+            password=self.smtp_password,
+        )
+        return SmtpNotifier(server, tls=self.ssl_context or ssl.create_default_context())
+
+    def _ses_notifier(self) -> Notifier:
+        from linkwatch_pipeline.adapters.notify.ses import SesNotifier, ses_client
+
+        client = ses_client(region=self.settings.ses_region or None)
+        return SesNotifier(client, configuration_set=self.settings.ses_configuration_set)
+
     @cached_property
     def metrics(self) -> Metrics:
+        if self.on_aws:
+            from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
+
+            return CloudWatchMetrics.connect(namespace=self.settings.aws_metrics_namespace)
         from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
 
         return LocalMetrics(self.home.metrics_file)
@@ -112,6 +175,20 @@ class App:
         from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
 
         return DuckDBReports(self.home.warehouse / "observations")
+
+    @cached_property
+    def shared_queue(self) -> Queue:
+        """The queue of all workers. Raises ConfigurationError in a profile that has none."""
+        if not self.on_aws:
+            raise ConfigurationError(
+                "the profile \"local\" has no queue that workers could share; 'linkwatch run' works on its runs. "
+                'Set profile = "aws".'
+            )
+        from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+
+        return SqsQueue.connect(
+            queue_url=self.settings.aws_queue_url, dead_letter_url=self.settings.aws_dead_letter_queue_url
+        )
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -144,14 +221,16 @@ class App:
             )
 
     @asynccontextmanager
-    async def checking(self, *, worker: str) -> AsyncIterator[CheckParts]:
+    async def checking(self, *, worker: str, life: timedelta = WORKER_LIFE) -> AsyncIterator[CheckParts]:
         """What checks are made of, for the time of the block.
 
-        Args: worker: names this process in the leases it takes (`new_worker`).
+        Args:
+            worker: names this process in the leases it takes (`new_worker`).
+            life: how long one job's fetch may take.
         """
         from linkwatch_pipeline.adapters.writer_thread import WriterThread
 
-        with WriterThread(_grouped(self.store)) as blocking:
+        with WriterThread(nullcontext if self.on_aws else _grouped(self.store)) as blocking:
             fetcher = self.make_fetcher()
             try:
                 yield CheckParts(
@@ -165,6 +244,7 @@ class App:
                     cooldown=self.cooldown,
                     skew=self.skew,
                     default_confirm=self.default_confirm,
+                    life=life,
                 )
             finally:
                 await fetcher.aclose()
@@ -279,7 +359,32 @@ def build_app(
         policy=policy if policy is not None else _policy_of(home, settings),
         resolver=resolver,
         ssl_context=ssl_context,
+        skew=SKEW_BETWEEN_MACHINES if settings.profile == "aws" else timedelta(0),
         progress=progress if progress is not None else SilentProgress(),
+        smtp_password=load_smtp_password(env) if settings.mail == "smtp" else "",
+    )
+
+
+def build_app_without_home(
+    *, env: Mapping[str, str], ssl_context: ssl.SSLContext | None = None, clock: Clock | None = None
+) -> App:
+    """The parts of the profile aws, where no folder is kept, as in a Lambda function. Nothing is opened yet.
+
+    Args: as for `build_app`; all settings come from the environment.
+    Raises: ConfigurationError, also without a contact: nobody should have to read all links to find that out.
+    """
+    home = Home(folder=Path("no-home"))
+    settings = load_settings(home.settings_file, env=env)
+    if settings.profile != "aws" or not settings.contact:
+        raise ConfigurationError("without a home LINKWATCH_PROFILE must be aws, and LINKWATCH_CONTACT must be set.")
+    return App(
+        home=home,
+        settings=settings,
+        clock=clock if clock is not None else SystemClock(),
+        chance=random.Random(),
+        policy=_policy_of(home, settings),
+        ssl_context=ssl_context,
+        skew=SKEW_BETWEEN_MACHINES,
     )
 
 
@@ -331,6 +436,25 @@ def _open_store(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
+
+
+def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
+    from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore  # type: ignore[import-untyped]
+
+    store: Store = DynamoStore.open(
+        settings.aws_table,
+        clock=clock,
+        chance=chance,
+        wait=_wait,
+        new_id=lambda: secrets.token_hex(8),
+        allow_endpoint=settings.aws_allow_endpoint,
+    )
+    return store
+
+
+def _wait(duration: timedelta) -> None:
+    """Block this thread."""
+    Event().wait(duration.total_seconds())
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

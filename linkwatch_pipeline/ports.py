@@ -203,6 +203,13 @@ class RunStore(Protocol):
         """Claim the right to send a lost head again: resends + 1 and head_ready_at = now, if the chain is as read."""
         ...
 
+    def claim_start(self, chain: HostChain, *, ready_at: datetime, now: datetime) -> bool:
+        """Claim the right to send a chain's first head: planned_sent_at = now and head_ready_at = `ready_at`.
+
+        Only if the chain is as read (head, head_ready_at, resends) and nobody claimed it before.
+        """
+        ...
+
     def rechain(self, run_id: str, host: str, *, now: datetime) -> HostChain | None:
         """Make a chain agree with its jobs again; None if there is nothing to mend.
 
@@ -313,6 +320,11 @@ class OutboxStore(Protocol):
         """Write the delivery fields of a notice that `claimed_by` still holds; False (nothing written) otherwise."""
         ...
 
+    def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
+        """Write the delivery fields of a notice, whoever holds it; False (nothing written) if it is not as in
+        `replaces` any more. A holder whose claim this ends cannot save its own word afterwards."""
+        ...
+
 
 class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Protocol):
     """The system of record, whole."""
@@ -395,9 +407,14 @@ class Fetcher(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """One e-mail, ready but for its transport. `headers` are further ones, already safe."""
+    """One e-mail, ready but for its transport.
+
+    `transition_id` is the mail's own id: the transition that it tells, or an id derived from owner and run if it tells
+    several. Providers carry it, escaped, back in their events. `transition_ids` are then all that it tells.
+    """
 
     transition_id: str
+    transition_ids: tuple[str, ...] = ()
     sender: str
     recipient: str
     copies: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ Anything unknown or of the wrong kind is refused with its name, since a setting 
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +21,12 @@ from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 SETTINGS_FILE = "linkwatch.toml"
 ENV_PREFIX = "LINKWATCH_"
 HOME_VARIABLE = "LINKWATCH_HOME"
-PROFILES = ("local",)
+PROFILES = ("local", "aws")
+MAILS = ("files", "smtp", "ses")
+SMTP_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+# Secrets are no settings: they stand in no file of ours and are never printed.
+PASSWORD_VARIABLE = "LINKWATCH_SMTP_PASSWORD"
+PASSWORD_FILE_VARIABLE = "LINKWATCH_SMTP_PASSWORD_FILE"
 MAX_CONCURRENCY = 200
 SHORTEST_KEEP_HOURS = 24  # what a reader shows
 MAX_KEEP_HOURS = 24 * 3660
@@ -31,21 +37,34 @@ STATUS_VARIABLES: Mapping[str, str] = {
 }
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
+_NO_SETTINGS = frozenset({HOME_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE})
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All choices, checked. `allowed_hosts` empty means every host."""
+    """All choices, checked. `allowed_hosts` empty means every host, `smtp_port` 0 the usual one."""
 
     contact: str = ""
     confirm: int = 1
     concurrency: int = 20
     batches: int = 8
     cooldown_seconds: float = _SHORTEST_COOLDOWN_SECONDS
+    mail: str = "files"
     mail_from: str = "linkwatch@localhost.invalid"
+    smtp_host: str = ""
+    smtp_port: int = 0
+    smtp_security: str = "starttls"
+    smtp_username: str = ""
+    ses_region: str = ""
+    ses_configuration_set: str = ""
     profile: str = "local"
     allowed_hosts: tuple[str, ...] = ()
+    aws_table: str = ""
+    aws_queue_url: str = ""
+    aws_dead_letter_queue_url: str = ""
+    aws_metrics_namespace: str = "linkwatch"
+    aws_allow_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +156,32 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
+    _check_aws_settings(settings, fixture=fixture)
+    _check_mail_settings(settings, fixture=fixture)
     return settings
+
+
+def load_smtp_password(env: Mapping[str, str]) -> str:
+    """The password for the mail server: a variable's, or the first line of the file that a variable names; or "".
+
+    Raises: ConfigurationError if both are set, or the file cannot be read or says nothing.
+    """
+    password, file = env.get(PASSWORD_VARIABLE, ""), env.get(PASSWORD_FILE_VARIABLE, "")
+    if password and file:
+        raise ConfigurationError(f"{PASSWORD_VARIABLE} and {PASSWORD_FILE_VARIABLE} are both set; keep one of them.")
+    if not file:
+        return password
+    try:
+        password = Path(file).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+    except OSError as exc:
+        raise ConfigurationError(f"{PASSWORD_FILE_VARIABLE}: {file} cannot be read: {exc.strerror}.") from exc
+    except ValueError:
+        raise ConfigurationError(f"{PASSWORD_FILE_VARIABLE}: {file} is not text in UTF-8.") from None
+    if not password:
+        raise ConfigurationError(
+            f"{PASSWORD_FILE_VARIABLE}: the first line of {file} is empty; write the password there."
+        )
+    return password
 
 
 def settings_text() -> str:
@@ -153,6 +197,40 @@ def settings_text() -> str:
     return "\n".join(parts)
 
 
+def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
+    """Whether the profile has what it needs."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
+    missing = [key for key in ("aws_table", "aws_queue_url", "aws_dead_letter_queue_url") if not getattr(settings, key)]
+    if missing:
+        raise ConfigurationError(
+            f'profile is "aws", which needs {", ".join(missing)}; take them from the outputs of the stack, '
+            'or set profile = "local".'
+        )
+
+
+def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:
+    """Whether the mail settings fit together."""
+    if settings.mail == "files":
+        return
+    if fixture:
+        raise ConfigurationError(f'mail is "{settings.mail}", but a fixture home mails only to files; take it out.')
+    needed = {"smtp": "smtp_host", "ses": "ses_configuration_set"}[settings.mail]
+    if not getattr(settings, needed):
+        raise ConfigurationError(f'mail is "{settings.mail}", which needs {needed}; set it, or set mail = "files".')
+    if settings.mail_from == Settings().mail_from:
+        raise ConfigurationError(
+            f'mail is "{settings.mail}", so mails need a real sender; set mail_from to an address that may send.'
+        )
+    if settings.mail == "smtp" and settings.smtp_username and settings.smtp_security == "none":
+        raise ConfigurationError(
+            'smtp_username is set, but smtp_security is "none", which would show the password to the network; '
+            'set smtp_security to "starttls" or "tls".'
+        )
+
+
 def _from_file(file: Path) -> Iterator[tuple[str, str, object]]:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -163,6 +241,10 @@ def _from_file(file: Path) -> Iterator[tuple[str, str, object]]:
     except ValueError as exc:  # not TOML, or not UTF-8
         raise ConfigurationError(f"{file} is not valid TOML: {exc}.") from exc
     for key, value in content.items():
+        if key in ("smtp_password", "smtp_password_file"):
+            raise ConfigurationError(
+                f"{file}: {key} cannot stand in this file; set {PASSWORD_VARIABLE} or {PASSWORD_FILE_VARIABLE}."
+            )
         if key not in _KEYS:
             _refuse_unknown(f"{file}: unknown setting {key!r}", key.lower())
         yield f"{key} in {file}", key, value
@@ -170,14 +252,14 @@ def _from_file(file: Path) -> Iterator[tuple[str, str, object]]:
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[str, str, object]]:
     for name in sorted(env):
-        if not name.startswith(ENV_PREFIX) or name == HOME_VARIABLE:
+        if not name.startswith(ENV_PREFIX) or name in _NO_SETTINGS:
             continue
         key = name.removeprefix(ENV_PREFIX).lower()
         if name != _variable(key) or key not in _KEYS:
             _refuse_unknown(f"the environment: unknown variable {name!r}", key, _variable)
         try:
             value = _KEYS[key].read(env[name])
-        except ValueError:
+        except (ValueError, KeyError):
             value = env[name]  # its check says what it must be
         yield name, key, value
 
@@ -244,11 +326,58 @@ def _check_mail_from(value: object) -> str:
     return check_address(value, "mail_from")
 
 
+def _one_of(names: Collection[str]) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError("one of " + ", ".join(f'"{name}"' for name in names))
+        return value
+
+    return check
+
+
+def _check_smtp_host(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9._:-]{0,253}", value):
+        raise ValueError("the name or address of a mail server, without a scheme")
+    return value
+
+
+def _check_user_name(value: object) -> str:
+    if not isinstance(value, str) or not (value == "" or value.isprintable()) or len(value) > 200:
+        raise ValueError("a user name of at most 200 visible characters")
+    return value
+
+
+def _check_aws_name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{0,64}", value):
+        raise ValueError("at most 64 letters, digits, '_' or '-'")
+    return value
+
+
 def _check_profile(value: object) -> str:
-    if value == "aws":
-        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_long_aws_name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_./#-]{0,255}", value):
+        raise ValueError("a name of letters, digits, '_', '-' and '.'")
+    return value
+
+
+def _read_flag(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+def _check_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _check_queue_url(value: object) -> str:
+    if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
+        raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
     return value
 
 
@@ -275,7 +404,7 @@ def _split_names(text: str) -> list[str]:
 def _as_toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_as_toml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 _KEYS: Mapping[str, _Key] = {
@@ -301,13 +430,60 @@ _KEYS: Mapping[str, _Key] = {
         check=_check_cooldown,
         about="How long a host rests after each visit: 1 s or more.",
     ),
+    "mail": _Key(
+        read=str,
+        check=_one_of(MAILS),
+        about='How mails go out: "files" writes them into this home, "smtp" and "ses" send them.',
+    ),
     "mail_from": _Key(read=str, check=_check_mail_from, about="The sender of the mails."),
+    "smtp_host": _Key(
+        read=str,
+        check=_check_smtp_host,
+        about='The mail server, for "smtp". Its password is in no file of settings: set\n'
+        f"{PASSWORD_VARIABLE}, or {PASSWORD_FILE_VARIABLE} to the file that holds it.",
+    ),
+    "smtp_port": _Key(
+        read=int,
+        check=_whole_number(0, 65535),
+        about="Its port; 0 takes the usual one: 587 with starttls, 465 with tls, 25 with none.",
+    ),
+    "smtp_security": _Key(
+        read=str,
+        check=_one_of(SMTP_PORTS),
+        about='"starttls", "tls" (from the first byte), or "none" for a server on this machine.',
+    ),
+    "smtp_username": _Key(read=str, check=_check_user_name, about="The account there; empty does not log in."),
+    "ses_region": _Key(
+        read=str,
+        check=_check_aws_name,
+        about='Where Amazon SES is, for "ses"; empty takes what the AWS environment says.',
+    ),
+    "ses_configuration_set": _Key(
+        read=str,
+        check=_check_aws_name,
+        about="The configuration set whose events say what became of a mail; SES needs one here.",
+    ),
     "profile": _Key(
-        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+        read=str,
+        check=_check_profile,
+        about='Where all is kept: "local" keeps it in this home, "aws" in DynamoDB, SQS and CloudWatch.',
     ),
     "allowed_hosts": _Key(
         read=_split_names,
         check=_check_hosts,
         about="Visit only these hosts and their subdomains; empty means all. Begin with domains you control.",
+    ),
+    "aws_table": _Key(read=str, check=_check_long_aws_name, about="The table, for the profile aws (output TableName)."),
+    "aws_queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "aws_dead_letter_queue_url": _Key(
+        read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
+    ),
+    "aws_metrics_namespace": _Key(
+        read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
+    ),
+    "aws_allow_endpoint": _Key(
+        read=_read_flag,
+        check=_check_flag,
+        about="Whether the table may be elsewhere than at Amazon's, as on an emulator (AWS_ENDPOINT_URL).",
     ),
 }

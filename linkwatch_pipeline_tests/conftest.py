@@ -1,13 +1,77 @@
-"""For all tests: chance that is the same everywhere, no verdict by the clock of a busy machine, and the emulator."""
+"""For all tests: chance that is the same everywhere, no verdict by a busy clock, emulators, and mail providers."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
 from hypothesis import settings
 
 from linkwatch_pipeline_tests.cloud.ministack import ministack
+from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
 from linkwatch_pipeline_tests.services.postgresql import postgres
 from linkwatch_pipeline_tests.services.team import team
 from linkwatch_pipeline_tests.services.valkey import valkey, valkey_of_session
 
-__all__ = ["ministack", "postgres", "team", "valkey", "valkey_of_session"]  # fixtures for every room
+if TYPE_CHECKING:
+    import trustme
+
+    from linkwatch_pipeline_tests.world.mail_server import MailServer
+    from linkwatch_pipeline_tests.world.ses_server import SesServer
+
+# fixtures for every room
+__all__ = ["ministack", "postgres", "team", "timed_sqs", "valkey", "valkey_of_session"]
 
 settings.register_profile("linkwatch", deadline=None, derandomize=True)
 settings.load_profile("linkwatch")
+
+
+@pytest.fixture(scope="session")
+def mail_authority() -> trustme.CA:
+    """Who vouches for mail servers."""
+    import trustme
+
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def mail_server(mail_authority: trustme.CA) -> Iterator[MailServer]:
+    """A mail server with STARTTLS and a login; a test begins by emptying what it has accepted."""
+    from linkwatch_pipeline_tests.world.mail_server import MailServer
+
+    with MailServer(mail_authority).running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ses_server() -> Iterator[SesServer]:
+    """A stand-in for Amazon SES; a test begins by emptying what it has accepted."""
+    from linkwatch_pipeline_tests.world.ses_server import SesServer
+
+    with SesServer().running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ses_at_server(ses_server: SesServer, aws_environment: None) -> Any:
+    """A client of the stand-in, made as for Amazon's."""
+    from linkwatch_pipeline.adapters.notify.ses import ses_client
+
+    client = ses_client(region="eu-west-1", endpoint_url=ses_server.url)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def aws_environment() -> Iterator[None]:
+    """Credentials that are none, and nothing of this machine's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            patch.setenv(name, "absent")
+        for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield

@@ -295,6 +295,8 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
     verdict = read("linkwatch health")
     assert shell.run("linkwatch update loose --owner docs-team --notify docs-team@example.com")[0] == 0
     delivered, report = read("linkwatch deliver"), read(f"{home} report")
+    (tmp_path / "events").mkdir()
+    events = read("linkwatch mail-events events")
     observation = set(history["observations"][0])
     expected = {
         "links": set(history["links"][0]),
@@ -304,6 +306,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "run and resume": set(week),
         "check and record": set(recorded) - observation,
         "deliver": set(delivered),
+        "mail-events": set(events),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),

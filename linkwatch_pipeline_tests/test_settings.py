@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.domain.errors import ConfigurationError
-from linkwatch_pipeline.settings import Settings, load_settings, settings_text
+from linkwatch_pipeline.settings import Settings, load_settings, load_smtp_password, settings_text
 
 
 def load(
@@ -46,9 +46,21 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_CONCURRENCY": "4",
         "LINKWATCH_BATCHES": "3",
         "LINKWATCH_COOLDOWN_SECONDS": "1.5",
+        "LINKWATCH_MAIL": "smtp",
         "LINKWATCH_MAIL_FROM": "links@example.com",
+        "LINKWATCH_SMTP_HOST": "mail.example.com",
+        "LINKWATCH_SMTP_PORT": "2525",
+        "LINKWATCH_SMTP_SECURITY": "tls",
+        "LINKWATCH_SMTP_USERNAME": "linkwatch",
+        "LINKWATCH_SES_REGION": "eu-west-1",
+        "LINKWATCH_SES_CONFIGURATION_SET": "linkwatch",
         "LINKWATCH_PROFILE": "local",
         "LINKWATCH_ALLOWED_HOSTS": "Docs.Example.com, bücher.example",
+        "LINKWATCH_AWS_TABLE": "linkwatch",
+        "LINKWATCH_AWS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_AWS_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_AWS_METRICS_NAMESPACE": "links",
+        "LINKWATCH_AWS_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -57,9 +69,21 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         concurrency=4,
         batches=3,
         cooldown_seconds=1.5,
+        mail="smtp",
         mail_from="links@example.com",
+        smtp_host="mail.example.com",
+        smtp_port=2525,
+        smtp_security="tls",
+        smtp_username="linkwatch",
+        ses_region="eu-west-1",
+        ses_configuration_set="linkwatch",
         profile="local",
         allowed_hosts=("docs.example.com", "xn--bcher-kva.example"),
+        aws_table="linkwatch",
+        aws_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        aws_dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        aws_metrics_namespace="links",
+        aws_allow_endpoint=True,
     )
 
 
@@ -85,7 +109,7 @@ def test_an_unknown_key_in_the_file_is_refused_with_near_matches(tmp_path: Path)
 
 
 def test_a_table_in_the_file_is_an_unknown_key(tmp_path: Path) -> None:
-    assert "unknown setting 'mail'" in refusal(tmp_path, '[mail]\nfrom = "links@example.com"\n')
+    assert "unknown setting 'smtp'" in refusal(tmp_path, '[smtp]\nhost = "mail.example.com"\n')
 
 
 def test_an_unknown_variable_is_refused_with_near_matches(tmp_path: Path) -> None:
@@ -122,8 +146,19 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ("cooldown_seconds = -1", "number of seconds"),
         ('mail_from = "nobody"', "not an e-mail address"),
         ("mail_from = 1", "mail_from in"),
+        ('mail = "post"', 'one of "files", "smtp", "ses"'),
+        ("mail = true", "mail in"),
+        ('smtp_host = "smtp://mail.example.com/"', "without a scheme"),
+        ("smtp_port = 70000", "0 to 65535"),
+        ('smtp_security = "ssl"', '"starttls", "tls", "none"'),
+        ('smtp_username = "a\\nb"', "visible characters"),
+        ('ses_region = "eu west"', "ses_region in"),
+        ('ses_configuration_set = "a/b"', "at most 64 letters"),
+        ('smtp_password = "secret"', "LINKWATCH_SMTP_PASSWORD_FILE"),
         ('profile = "cloud"', "one of 'local'"),
-        ('profile = "aws"', "not available in this version"),
+        ('aws_table = "a table"', "letters, digits"),
+        ('aws_queue_url = "work"', "the URL of an SQS queue"),
+        ("aws_allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -135,6 +170,57 @@ def test_a_value_of_the_wrong_kind_is_refused_by_name(tmp_path: Path, toml: str,
     message = refusal(tmp_path, toml)
     assert words in message
     assert "linkwatch.toml" in message
+
+
+SMTP: dict[str, Any] = {"mail": "smtp", "smtp_host": "mail.example.com", "mail_from": "links@example.com"}
+SES: dict[str, Any] = {"mail": "ses", "ses_configuration_set": "linkwatch", "mail_from": "links@example.com"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({**SMTP, "smtp_host": ""}, "needs smtp_host"),
+        ({**SES, "ses_configuration_set": ""}, "needs ses_configuration_set"),
+        ({**SMTP, "mail_from": None}, "set mail_from"),
+        ({**SES, "mail_from": None}, "set mail_from"),
+        ({**SMTP, "smtp_username": "linkwatch", "smtp_security": "none"}, "show the password to the network"),
+        ({**SMTP, "fixture": True}, "a fixture home mails only to files"),
+        ({**SES, "fixture": True}, "a fixture home mails only to files"),
+    ],
+)
+def test_mail_settings_that_do_not_fit_together_are_refused(tmp_path: Path, flags: dict[str, Any], words: str) -> None:
+    load(tmp_path, **SMTP)
+    load(tmp_path, **SES)
+    assert words in refusal(tmp_path, **flags)
+
+
+class TestPassword:
+    def test_it_comes_from_a_variable_or_from_the_file_that_one_names(self, tmp_path: Path) -> None:
+        file = tmp_path / "password"
+        file.write_text("correct horse\r\nand what else stands there\n")
+        assert load_smtp_password({}) == ""
+        assert load_smtp_password({"LINKWATCH_SMTP_PASSWORD": " as it is "}) == " as it is "
+        assert load_smtp_password({"LINKWATCH_SMTP_PASSWORD_FILE": str(file)}) == "correct horse"
+
+    def test_it_is_no_setting_and_no_unknown_variable(self, tmp_path: Path) -> None:
+        env = {"LINKWATCH_SMTP_PASSWORD": "secret", "LINKWATCH_SMTP_PASSWORD_FILE": "somewhere"}
+        assert load(tmp_path, env=env) == Settings()
+        assert "password" not in " ".join(field.name for field in fields(Settings))
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [(None, "cannot be read"), (b"", "is empty"), (b"\nsecret", "is empty"), (b"\xff", "UTF-8")],
+    )
+    def test_a_file_that_gives_none_is_refused(self, tmp_path: Path, content: bytes | None, words: str) -> None:
+        file = tmp_path / "password"
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(ConfigurationError, match=words):
+            load_smtp_password({"LINKWATCH_SMTP_PASSWORD_FILE": str(file)})
+
+    def test_two_sources_are_one_too_many(self) -> None:
+        with pytest.raises(ConfigurationError, match="both set"):
+            load_smtp_password({"LINKWATCH_SMTP_PASSWORD": "a", "LINKWATCH_SMTP_PASSWORD_FILE": "b"})
 
 
 def test_a_variable_of_the_wrong_kind_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -153,3 +239,12 @@ def test_only_a_fixture_home_may_let_hosts_rest_for_less_than_a_second(tmp_path:
     toml = f"cooldown_seconds = {seconds}\n"
     assert "at least 1 s" in refusal(tmp_path, toml)
     assert load(tmp_path, toml, fixture=True).cooldown_seconds == float(seconds)
+
+
+def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
+    assert "fixture home" in refusal(tmp_path, 'profile = "aws"', fixture=True)
+
+
+def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
+    assert "needs aws_table, aws_queue_url, aws_dead_letter_queue_url" in refusal(tmp_path, 'profile = "aws"')
+    assert "needs aws_queue_url, aws_dead" in refusal(tmp_path, 'profile = "aws"\naws_table = "t"')

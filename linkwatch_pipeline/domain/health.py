@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from linkwatch_pipeline.domain.mail_events import copy_trouble
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import (
     DEADLINE_AFTER,
@@ -22,6 +23,7 @@ NOTICE_TOO_OLD_AFTER = timedelta(minutes=5)
 DISPATCH_TOO_SLOW_AFTER = timedelta(minutes=10)
 # A weekly run that is not there this long after its intended time was not dispatched.
 RUN_MISSING_AFTER = timedelta(minutes=5)
+MOST_NAMED = 5  # notices in one finding
 
 
 class Severity(StrEnum):
@@ -43,6 +45,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddressTrouble:
+    """Mails to a team's present address that came back or were reported as unwanted, oldest first.
+
+    `notices` are those that have `status` (`bounced` or `complained`) and no later delivery to contradict them.
+    """
+
+    team: str
+    status: NoticeStatus
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFacts:
     """What the verdict rests on. `watched_since` is when the first active link was registered, None without links.
 
@@ -56,6 +70,8 @@ class HealthFacts:
     unsettled: tuple[Notice, ...]
     dead_letters: int
     unexported_weeks: tuple[datetime, ...] = ()
+    address_troubles: tuple[AddressTrouble, ...] = ()
+    lost_copies: tuple[Notice, ...] = ()
 
 
 def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
@@ -66,6 +82,7 @@ def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
         *_notices(facts),
         *_dead_letters(facts),
         *_exports(facts),
+        *_addresses(facts),
     ]
     return tuple(
         sorted(
@@ -182,4 +199,40 @@ def _exports(facts: HealthFacts) -> Iterable[Finding]:
             detail="Observations older than 80 days are not in the warehouse yet; run "
             f"'linkwatch run --week {week.date().isoformat()}', which exports a finished week again.",
             since=week,
+        )
+
+
+def _addresses(facts: HealthFacts) -> Iterable[Finding]:
+    """By team, never by address: findings are shown in logs."""
+    for trouble in facts.address_troubles:
+        since = min(notice.sent_at or notice.created_at for notice in trouble.notices)
+        ids = ", ".join(notice.transition_id for notice in trouble.notices[:MOST_NAMED])
+        more = f" and {len(trouble.notices) - MOST_NAMED} more" if len(trouble.notices) > MOST_NAMED else ""
+        mend = f"'linkwatch owner {trouble.team!r} ADDRESS'"
+        if trouble.status is NoticeStatus.BOUNCED:
+            yield Finding(
+                code="address_bounces",
+                severity=Severity.CRITICAL,
+                subject=trouble.team,
+                detail=f"Mails came back and told nobody: {ids}{more} ({trouble.notices[-1].last_error}). Tell the "
+                f"team yourself, and give it an address that works: {mend}. Later notices are still tried.",
+                since=since,
+            )
+        else:
+            yield Finding(
+                code="address_complains",
+                severity=Severity.WARNING,
+                subject=trouble.team,
+                detail=f"Somebody reported mails as unwanted: {ids}{more}. Ask the team; it may want another address: "
+                f"{mend}. Later notices are still tried.",
+                since=since,
+            )
+    for notice in facts.lost_copies:
+        yield Finding(
+            code="copy_came_back",
+            severity=Severity.WARNING,
+            subject=notice.transition_id,
+            detail=f"One of the teams {', '.join(notice.also_used_by)} did not get its copy ({copy_trouble(notice)}); "
+            "give it an address that works.",
+            since=notice.sent_at or notice.created_at,
         )

@@ -113,7 +113,8 @@ class HostChain:
     """One host's jobs in one run: the cursor (`head`, a link id or None when done) and the run's counters for the host.
 
     `streak` counts throttled answers in a row; `resends` how often the tick sent this head again;
-    `first_observed_at` and `last_observed_at` bound the host's active interval.
+    `first_observed_at` and `last_observed_at` bound the host's active interval; `planned_sent_at` is when its first
+    head was claimed to be sent at its planned start, None in process, where starts are not planned.
     """
 
     run_id: str
@@ -128,6 +129,11 @@ class HostChain:
     first_observed_at: datetime | None = None
     last_observed_at: datetime | None = None
     planned_sent_at: datetime | None = None
+
+    @property
+    def awaits_start(self) -> bool:
+        """Whether nothing of it was done, nor its first head sent at a planned time or again."""
+        return bool(self.head) and self.remaining == self.total and not self.resends and self.planned_sent_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,3 +85,13 @@ def transition_id(link_id: str, version: int) -> str:
 def escaped_id(value: str) -> str:
     """`guide_3a2`: an id as letters, digits, `-` and `_hh` alone, for file names, provider tags and message ids."""
     return re.sub(r"[^A-Za-z0-9-]", lambda match: "".join(f"_{byte:02x}" for byte in match[0].encode()), value)
+
+
+def unescaped_id(value: str) -> str | None:
+    """What `escaped_id` was given; None if it cannot have made this."""
+    try:
+        raw = re.sub(rb"_([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), value.encode("ascii"))
+        text = raw.decode()
+    except ValueError:
+        return None
+    return text if escaped_id(text) == value else None

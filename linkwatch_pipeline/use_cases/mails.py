@@ -23,11 +23,12 @@ _PHRASES = {404: "404 Not Found", 410: "410 Gone", 200: "200 OK"}
 
 _BROKEN = (
     "When linkwatch asked for this page, the answer was $answer. That is what was seen at that moment; it does not "
-    "prove that the page is gone for good. Links are usually looked at once a week, so it may have begun days earlier."
+    "prove that the page is gone for good. Links are usually looked at once a week, so it may have begun days earlier. "
+    "Please have a look, and mend the link where it stands."
 )
 _RECOVERED = (
-    "When linkwatch asked for this page, the answer was $answer: the page can be reached again. That does not prove "
-    "that it still says what the handbook means; please have a look."
+    "When linkwatch asked for this page, the answer was $answer: the page can be reached again.$broken That does not "
+    "prove that it still says what the handbook means; please have a look."
 )
 _REPEATED = (
     "You may have this mail already: an earlier attempt to send it ended without an answer from the mail provider."
@@ -37,26 +38,33 @@ _FOOTER = (
     "linkwatch writes once when a link breaks and once when it can be reached again."
 )
 
+# No style sheet, since mail programs drop those. Colours only where both a light and a dark page carry them.
 _HTML = Template(
     """\
 <!DOCTYPE html>
-<html lang="en">
+<html lang="en" style="color-scheme: light dark;">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>$title</title>
 </head>
 <body style="font-family: sans-serif; line-height: 1.5; max-width: 40em; margin: 0 auto; padding: 1em;">
-<h1 style="font-size: 1.3em;">$title</h1>
-<p>$summary</p>
-<dl style="overflow-wrap: anywhere;">
+<h1 style="font-size: 1.25em; line-height: 1.3; margin: 0 0 0.8em 0; padding-left: 0.6em; $mark">$title</h1>
+<p style="margin: 0 0 1.2em 0;">$summary</p>
+<dl style="margin: 0; overflow-wrap: anywhere;">
 $rows
 </dl>
-<p style="font-size: 0.85em;">$footer</p>
+<p style="font-size: 0.85em; opacity: 0.75; margin: 1.5em 0 0 0;">$footer</p>
 </body>
 </html>
 """
 )
+_ROW = Template(
+    '<dt style="font-size: 0.85em; opacity: 0.75;">$label</dt>\n<dd style="margin: 0 0 0.7em 0;">$value</dd>'
+)
+_BROKEN_MARK = "border-left: 0.3em solid #d1242f; overflow-wrap: anywhere;"
+_RECOVERED_MARK = "border-left: 0.3em solid #2da44e; overflow-wrap: anywhere;"
 
 
 def compose(
@@ -85,7 +93,7 @@ def compose(
         copies=tuple(copies),
         subject=f"[linkwatch] {title}",
         text=_text(title, summary, facts),
-        html=_html(notice.url, title, summary, facts),
+        html=_html(notice, title, summary, facts),
         message_id=f"<{escaped_id(notice.transition_id)}@{MAIL_DOMAIN}>",
         date=now,
         references=(f"<{escaped_id(notice.link_id)}.thread@{MAIL_DOMAIN}>",),
@@ -97,8 +105,14 @@ def _headline(notice: Notice) -> str:
 
 
 def _summary(notice: Notice) -> str:
-    wording = _BROKEN if notice.to_state is LinkState.BROKEN else _RECOVERED
-    return Template(wording).substitute(answer=_answer(notice))
+    if notice.to_state is LinkState.BROKEN:
+        return Template(_BROKEN).substitute(answer=_answer(notice))
+    broken = (
+        ""
+        if notice.since is None
+        else f" It had been seen broken since {_moment(notice.since)}, for {_outage(notice)}."
+    )
+    return Template(_RECOVERED).substitute(answer=_answer(notice), broken=broken)
 
 
 def _answer(notice: Notice) -> str:
@@ -111,21 +125,24 @@ def _answer(notice: Notice) -> str:
 def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
     """Label and lines of each field, in the order of reading."""
     facts = [
-        ("Link", [notice.link_id]),
         ("URL", [_visible(notice.url)]),
         ("In the handbook", _places(notice.places)),
-        ("Owner", [_visible(notice.owner) if notice.owner else "nobody"]),
-        ("State before", [notice.from_state.value]),
-        ("State now", [notice.to_state.value]),
         ("Answer", [_answer(notice)]),
+        ("State", [f"{notice.to_state.value} (was {notice.from_state.value})"]),
         ("Checked at", [_moment(notice.observed_at)]),
+        ("Owner", [_visible(notice.owner) if notice.owner else "nobody"]),
+        ("Link", [notice.link_id]),
         ("Transition", [notice.transition_id]),
     ]
     if notice.from_state is LinkState.BROKEN and notice.since is not None:
-        # Of the moments as they are shown, to the second.
-        length = _duration(notice.observed_at.replace(microsecond=0) - notice.since.replace(microsecond=0))
-        facts.insert(-2, ("Broken since", [f"{_moment(notice.since)} ({length}, as far as was seen)"]))
+        facts.insert(4, ("Broken since", [f"{_moment(notice.since)} ({_outage(notice)}, as far as was seen)"]))
     return facts
+
+
+def _outage(notice: Notice) -> str:
+    """How long a recovered link was seen broken, of the moments as they are shown, to the second."""
+    begun = notice.observed_at if notice.since is None else notice.since
+    return _duration(notice.observed_at.replace(microsecond=0) - begun.replace(microsecond=0))
 
 
 def _places(places: Sequence[Place]) -> list[str]:
@@ -141,12 +158,18 @@ def _text(title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> s
     return "\n".join([title, "", summary, "", *rows, "", "-- ", _FOOTER, ""])
 
 
-def _html(url: str, title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
+def _html(notice: Notice, title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
     rows = []
     for label, lines in facts:
-        value = _anchor(url) if label == "URL" else "<br>".join(escape(line) for line in lines)
-        rows.append(f'<dt>{label}</dt>\n<dd style="margin: 0 0 0.6em 0;">{value}</dd>')
-    return _HTML.substitute(title=escape(title), summary=escape(summary), rows="\n".join(rows), footer=escape(_FOOTER))
+        value = _anchor(notice.url) if label == "URL" else "<br>".join(escape(line) for line in lines)
+        rows.append(_ROW.substitute(label=label, value=value))
+    return _HTML.substitute(
+        title=escape(title),
+        mark=_BROKEN_MARK if notice.to_state is LinkState.BROKEN else _RECOVERED_MARK,
+        summary=escape(summary),
+        rows="\n".join(rows),
+        footer=escape(_FOOTER),
+    )
 
 
 def _anchor(url: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.fetching import HopDeferred
-from linkwatch_pipeline.domain.hosts import Admitted, Chance, DeferralReason, Deferred, Departure
+from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Admitted, Chance, DeferralReason, Deferred, Departure
 from linkwatch_pipeline.ports import Clock, Fetcher, Progress, RunBlocking, Store
 from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
 
@@ -24,7 +24,7 @@ class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
     `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
-    shared by all checks of a process.
+    shared by all checks of a process. `life` is how long a job's fetch may take, waits for its redirects included.
     """
 
     store: Store
@@ -37,6 +37,7 @@ class CheckParts:
     cooldown: timedelta
     skew: timedelta
     default_confirm: int
+    life: timedelta = WORKER_LIFE
     lines: HopLines = field(default_factory=HopLines)
 
     def watched_by(self, progress: Progress) -> CheckParts:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from linkwatch_pipeline.domain.health import Finding, HealthFacts, verdict
+from linkwatch_pipeline.domain.health import AddressTrouble, Finding, HealthFacts, verdict
+from linkwatch_pipeline.domain.mail_events import copy_trouble
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 
+MAIL_TROUBLE_COUNTS_FOR = timedelta(days=30)
 EXPORT_WARNING_AFTER = timedelta(days=80)
 
 
@@ -28,6 +32,7 @@ def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
     all_runs = list(store.runs())
     runs = tuple(run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over)
     active_since = [link.active_since for link in store.links() if link.retired_at is None]
+    notices = list(store.notices())
     return HealthFacts(
         now=now,
         watched_since=min(active_since, default=None),
@@ -35,7 +40,29 @@ def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
         unsettled=tuple(store.notices(unsettled_only=True)),
         dead_letters=sum(_abandoned(store, run) for run in runs),
         unexported_weeks=_unexported_weeks(store, all_runs, now),
+        address_troubles=tuple(_address_troubles(store, notices, now)),
+        lost_copies=tuple(n for n in notices if copy_trouble(n) is not None and _is_recent(n, now)),
     )
+
+
+def _address_troubles(store: Store, notices: Iterable[Notice], now: datetime) -> Iterator[AddressTrouble]:
+    """By team, the bounces and complaints that still count: to its present address, with no later delivery to it."""
+    teams = {owner.address.lower(): owner.team for owner in store.owners()}
+    bad: dict[tuple[str, NoticeStatus], list[Notice]] = {}
+    for notice in notices:
+        address = (notice.recipient or "").lower()
+        if notice.status is NoticeStatus.DELIVERED:
+            bad.pop((address, NoticeStatus.BOUNCED), None)
+        complained = notice.status is NoticeStatus.COMPLAINED and _is_recent(notice, now)
+        if notice.status is NoticeStatus.BOUNCED or complained:
+            bad.setdefault((address, notice.status), []).append(notice)
+    for (address, status), told in sorted(bad.items()):
+        if address in teams:
+            yield AddressTrouble(team=teams[address], status=status, notices=tuple(told))
+
+
+def _is_recent(notice: Notice, now: datetime) -> bool:
+    return (notice.sent_at or notice.created_at) > now - MAIL_TROUBLE_COUNTS_FOR
 
 
 def _abandoned(store: Store, run: Run) -> int:

@@ -164,7 +164,7 @@ class HandbookWeeks:
         assert part is not None
         rows = [" ".join(line.split()) for line in part.get_content().splitlines()]
         wanted = [f"Link: {told.link_id}", f"URL: {found.url}", f"Owner: {owner}", f"Transition: {told.transition_id}"]
-        wanted += [f"State before: {told.from_state}", f"State now: {told.to_state}"]
+        wanted += [f"{told.to_state} (was {told.from_state})"]
         assert set(wanted) <= set(rows), (wanted, rows)
         text = " ".join(rows)
         places = [f"{place.file}, line {place.line}" for place in found.places[:20]]

@@ -1,4 +1,4 @@
-"""What every notifier promises (`ports.Notifier`), run on each adapter; `read` is what arrived on the other side."""
+"""What every notifier promises (`ports.Notifier`), run on each adapter; `raw` is what arrived on the other side."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.adapters.notify.files import FileNotifier
+from linkwatch_pipeline.adapters.notify.ses import SesNotifier
+from linkwatch_pipeline.adapters.notify.smtp import SmtpNotifier, SmtpSecurity, SmtpServer
 from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
 from linkwatch_pipeline.ports import Notifier
 from linkwatch_pipeline_tests.mail_builders import a_mail
+from linkwatch_pipeline_tests.world.mail_server import PASSWORD, USERNAME, MailServer
+from linkwatch_pipeline_tests.world.ses_server import SesServer
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,10 @@ class NotifierCase:
     """A notifier, and the mails that it handed over so far."""
 
     notifier: Notifier
-    read: Callable[[], list[EmailMessage]]
+    raw: Callable[[], list[bytes]]
+
+    def read(self) -> list[EmailMessage]:
+        return [email.message_from_bytes(content, policy=policy.default) for content in self.raw()]
 
     def sent(self, **changes: Any) -> EmailMessage:
         self.notifier.send(a_mail(**changes))
@@ -31,17 +38,43 @@ class NotifierCase:
         return message
 
 
-def files_case(folder: Path) -> NotifierCase:
-    def read() -> list[EmailMessage]:
-        found = [path.read_bytes() for path in sorted(folder.glob("*.eml"))]
-        return [email.message_from_bytes(content, policy=policy.default) for content in found]
-
-    return NotifierCase(FileNotifier(folder), read)
+def files_case(folder: Path, _: pytest.FixtureRequest) -> NotifierCase:
+    return NotifierCase(FileNotifier(folder), lambda: [path.read_bytes() for path in sorted(folder.glob("*.eml"))])
 
 
-@pytest.fixture(params=[pytest.param(files_case, id="files")])
+def smtp_case(_: Path, request: pytest.FixtureRequest) -> NotifierCase:
+    server: MailServer = request.getfixturevalue("mail_server")
+    server.accepted.clear()
+    where = SmtpServer(
+        host="127.0.0.1",
+        port=server.port,
+        security=SmtpSecurity.STARTTLS,
+        username=USERNAME,
+        password=PASSWORD,
+    )
+    return NotifierCase(
+        SmtpNotifier(where, tls=server.trust),
+        lambda: [envelope.original_content or b"" for envelope in server.accepted],
+    )
+
+
+def ses_case(_: Path, request: pytest.FixtureRequest) -> NotifierCase:
+    server: SesServer = request.getfixturevalue("ses_server")
+    server.accepted.clear()
+    server.sender = "linkwatch@example.com"
+    notifier = SesNotifier(request.getfixturevalue("ses_at_server"), configuration_set="linkwatch")
+    return NotifierCase(notifier, lambda: [mail.content for mail in server.accepted])
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(files_case, id="files"),
+        pytest.param(smtp_case, id="smtp"),
+        pytest.param(ses_case, id="ses"),
+    ]
+)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> NotifierCase:
-    made = request.param(tmp_path)
+    made = request.param(tmp_path, request)
     assert isinstance(made, NotifierCase)
     return made
 
@@ -135,6 +168,8 @@ def test_a_sender_may_have_a_name(case: NotifierCase) -> None:
         {"message_id": "<guide@linkwatch.invalid>\r\nX-Evil: 1"},
         {"references": ("<a@b>\nX-Evil: 1",)},
         {"transition_id": "guide:2\nX-Evil: 1"},
+        {"transition_id": "digest:1\nX-Evil: 1", "transition_ids": ("guide:2",)},
+        {"transition_id": "digest:1", "transition_ids": ("guide:2\nX-Evil: 1",)},
         {"transition_id": "../../guide:2"},
     ],
 )
@@ -143,3 +178,27 @@ def test_an_address_or_id_that_is_none_is_refused_for_good(case: NotifierCase, c
         case.notifier.send(a_mail(**changes))
     assert refused.value.kind is DeliveryFailure.PERMANENT
     assert case.read() == []
+
+
+def test_a_mail_that_tells_several_transitions_names_itself_and_all_of_them(case: NotifierCase) -> None:
+    told = tuple(f"docs.example.com-a-rather-long-page-name-{number}:{number}" for number in range(300))
+    message = case.sent(transition_id="digest:2026-09-28T09:00:00Z~retry-1:0a1b2c3d4e5f", transition_ids=told)
+    assert message["X-Linkwatch-Mail"] == "digest:2026-09-28T09:00:00Z~retry-1:0a1b2c3d4e5f"
+    assert tuple(message["X-Linkwatch-Transition"].split(", ")) == told
+    assert max(len(line) for line in message.as_bytes().splitlines()) <= 998
+
+
+def test_the_ids_of_a_thread_travel_as_they_are_however_long(case: NotifierCase) -> None:
+    """An encoded one would be equal to no other, and the thread would fall apart."""
+    thread = f"<{'a' * 90}.thread@linkwatch.invalid>"
+    case.notifier.send(a_mail(references=(thread,), message_id=f"<{'b' * 90}@linkwatch.invalid>"))
+    (raw,) = case.raw()
+    assert f"References: {thread}\r\n".encode() in raw
+    assert f"In-Reply-To: {thread}\r\n".encode() in raw
+    assert f"Message-ID: <{'b' * 90}@linkwatch.invalid>".encode() in raw
+
+
+def test_every_header_is_plain_ascii_on_the_way(case: NotifierCase) -> None:
+    case.notifier.send(a_mail(subject="Größe 手册"))
+    (raw,) = case.raw()
+    assert raw.partition(b"\r\n\r\n")[0].isascii()

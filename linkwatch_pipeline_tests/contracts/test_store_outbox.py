@@ -189,6 +189,38 @@ class TestSaving:
         assert notice_of(store).url == notice.url
 
 
+class TestUpdating:
+    def test_a_notice_is_rewritten_as_long_as_it_is_as_it_was_read(self, store: Store) -> None:
+        left = put_as(store, broken(store), status=NoticeStatus.UNKNOWN, claimed_by=None, attempts=1)
+        standing = replace(left, status=NoticeStatus.DELIVERED, provider_id="0100-abc", sent_at=after(minutes=2))
+        assert store.update_notice(standing, replaces=left) is True
+        assert notice_of(store) == standing
+        assert store.update_notice(replace(standing, attempts=9), replaces=left) is False
+        assert notice_of(store) == standing
+
+    def test_its_holder_cannot_write_over_what_came_in_between(self, store: Store) -> None:
+        broken(store)
+        mine = store.claim_notice("guide:1", by="me", now=CREATED)
+        assert mine is not None
+        attempt = replace(mine, status=NoticeStatus.SENDING, attempts=1)
+        assert store.save_notice(attempt, claimed_by="me") is True
+        told = replace(attempt, status=NoticeStatus.DELIVERED, claimed_by=None, claim_until=None)
+        assert store.update_notice(told, replaces=attempt) is True
+        assert store.save_notice(replace(attempt, status=NoticeStatus.UNKNOWN), claimed_by="me") is False
+        assert notice_of(store) == told
+
+    def test_nothing_is_made_of_a_notice_that_is_not_there(self, store: Store) -> None:
+        notice = broken(store)
+        absent = replace(notice, transition_id="guide:9")
+        assert store.update_notice(absent, replaces=absent) is False
+        assert list(store.notices()) == [notice]
+
+    def test_what_the_mail_says_stays(self, store: Store) -> None:
+        notice = broken(store)
+        assert store.update_notice(replace(notice, url="https://evil.example.com/", attempts=1), replaces=notice)
+        assert notice_of(store) == replace(notice, attempts=1)
+
+
 def test_a_notice_outlives_its_observation(store: Store) -> None:
     notice = broken(store)
     store.prune_observations(week=after(), expect_rows=1)

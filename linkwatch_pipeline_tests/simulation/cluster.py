@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,9 +22,10 @@ from typing import TypeVar
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, count_chains
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, Run, count_chains
 from linkwatch_pipeline.use_cases.check import check_job, give_up
-from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads, planned_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -38,6 +39,8 @@ SECOND = timedelta(seconds=1)
 COOLDOWN = SECOND
 SKEW = SECOND  # between machines: any two clocks differ by at most this, and the workers allow for it
 SIMULATED = timedelta(hours=32)
+# So slow that a chain's start is planned minutes ahead, beyond a message's longest delay, too.
+SLOW_PACE = Pace(concurrency=1, mean_service=timedelta(minutes=5), cooldown=COOLDOWN)
 
 
 class Crash(BaseException):
@@ -93,6 +96,7 @@ class Cluster:
     internet: ScriptedInternet = field(init=False)
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
+    pace: Pace | None = field(init=False)
     statuses: dict[str, list[Answer]] = field(default_factory=dict)
     crashes: int = 0
 
@@ -103,6 +107,7 @@ class Cluster:
         self.internet = ScriptedInternet(clock=self.clock, script=self._answer, hosts_clock=self.clock)
         self.queue = MemoryQueue(self.clock)
         self.faults = Faults.drawn(self.chance)
+        self.pace = SLOW_PACE if self.seed % 2 else None  # with and without planned starts
         self._register()
 
     def run(self) -> None:
@@ -216,13 +221,20 @@ class Process:
         store, now = self._cluster.store, self._clock.now()
         week = await self._blocking(lambda: start_week(store, MONDAY, now=max(now, MONDAY)))
         if not week.state.is_over and week.dispatched_at is None:
-            await self._blocking(lambda: dispatch_run(_Crashing(store, self), week, now=now))  # type: ignore[arg-type]
-            for job, delay in await self._blocking(lambda: list(due_heads(store, week.run_id, now=now))):
+            week = await self._blocking(lambda: dispatch_run(_Crashing(store, self), week, now=now))  # type: ignore[arg-type]
+            for job, delay in await self._blocking(lambda: list(self._first_heads(week, now))):
                 await self._send(job, delay)
-        for job, delay in await self._blocking(lambda: list(tick(_Crashing(store, self), now=now))):  # type: ignore[arg-type]
+        pace = self._cluster.pace
+        for job, delay in await self._blocking(lambda: list(tick(_Crashing(store, self), now=now, pace=pace))):  # type: ignore[arg-type]
             await self._send(job, delay)
         for letter in self._cluster.queue.dead_letters():
             await give_up(self._parts, letter, self._send)
+
+    def _first_heads(self, week: Run, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+        store, pace = self._cluster.store, self._cluster.pace
+        if pace is None:
+            return due_heads(store, week.run_id, now=now)
+        return planned_heads(_Crashing(store, self), week, pace=pace, now=now)  # type: ignore[arg-type]
 
     async def _send(self, job: JobRecord, delay: timedelta) -> None:
         self._perhaps_crash()

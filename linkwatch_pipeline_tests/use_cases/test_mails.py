@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -56,12 +57,18 @@ def test_the_subject_says_what_was_seen_of_which_link(notice: Notice, subject: s
 @pytest.mark.parametrize(
     ("notice", "facts"),
     [
-        (a_notice(), ["reachable", "broken", "404 Not Found", "guide:2"]),
+        (a_notice(), ["broken (was reachable)", "404 Not Found", "guide:2"]),
         (a_notice(observed_status=410), ["410 Gone"]),
-        (a_notice(from_state=LinkState.UNKNOWN, since=None), ["unknown", "broken"]),
+        (a_notice(from_state=LinkState.UNKNOWN, since=None), ["broken (was unknown)"]),
         (
             a_recovery(),
-            ["broken", "reachable", "200 OK", "guide:3", "2026-09-21 09:00:00 UTC (7 days, as far as was seen)"],
+            [
+                "reachable (was broken)",
+                "200 OK",
+                "guide:3",
+                "2026-09-21 09:00:00 UTC (7 days, as far as was seen)",
+                "It had been seen broken since 2026-09-21 09:00:00 UTC, for 7 days.",
+            ],
         ),
         (a_recovery(observed_status=204), ["204"]),
         (a_notice(observed_status=None, observed_reason=Reason.TIMEOUT), ["none (timeout)"]),
@@ -177,4 +184,26 @@ def test_the_page_fits_a_phone_and_loads_nothing() -> None:
     assert page.tags <= {"html", "head", "meta", "title", "body", "h1", "p", "dl", "dt", "dd", "a", "br"}
     assert page.attributes["href"] == ["https://docs.example.com/guide"]
     assert "src" not in page.attributes
-    assert "url(" not in composed(a_notice()).html
+    assert "style" not in page.tags
+    assert not re.search(r"url\(|@import|expression", composed(a_notice()).html)
+
+
+def test_the_page_is_readable_on_a_dark_screen() -> None:
+    """A colour for text or page alone would be lost on one of the two."""
+    page = Page(composed(a_notice()).html)
+    assert "light dark" in page.attributes["content"]
+    styles = " ".join(style or "" for style in page.attributes["style"])
+    assert "color-scheme: light dark" in styles
+    assert not re.search(r"(?<!-)\bcolor:|background", styles)
+
+
+def test_the_page_is_sound_html() -> None:
+    import html5lib
+
+    for notice in (a_notice(), a_recovery(), a_notice(url=HOSTILE, owner=HOSTILE)):
+        html5lib.HTMLParser(strict=True).parse(composed(notice).html)
+
+
+def test_broken_and_recovered_differ_at_a_glance() -> None:
+    assert "#d1242f" in composed(a_notice()).html
+    assert "#2da44e" in composed(a_recovery()).html

@@ -64,3 +64,10 @@ class SqliteOutbox:
                 return False
             write.update(NOTICES, notice, *_DELIVERY)
             return True
+
+    def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
+        with self._database.transaction() as write:
+            if write.get(NOTICES, notice.transition_id) != replaces:
+                return False
+            write.update(NOTICES, notice, *_DELIVERY)
+            return True

@@ -25,6 +25,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     import_file,
     inspect,
     links,
+    mail_events,
     owners,
     record,
     report,
@@ -33,6 +34,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     simulate,
     status,
     submit,
+    worker,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -93,10 +95,12 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     inspect.inspect,
     inspect.outbox,
     deliver.deliver,
+    mail_events.mail_events,
     report.report,
     health.health,
     status.status,
     simulate.simulate,
+    worker.worker,
     dev.dev,
     fixture.fixture,
 ):

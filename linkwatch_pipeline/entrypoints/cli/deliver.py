@@ -15,13 +15,13 @@ from linkwatch_pipeline.entrypoints.cli.output import print_json, say
 @values.as_json
 @click.pass_context
 def deliver(context: click.Context, as_json: bool) -> int:
-    """Send the notices that are due, as files in the home's mail folder."""
+    """Send the notices that are due."""
     with open_app(context) as app:
         report = app.deliver()
     if as_json:
         print_json({**asdict(report), "unsent": report.unsent})
     else:
-        say(f"sent {report.sent}, to {app.home.mail}")
+        say(f"sent {report.sent}, to {app.mail_destination}")
         for end, count in asdict(report).items():
             if end != "sent" and count:
                 say(f"{end.replace('_', ' ')}: {count}; see 'linkwatch outbox'")
