@@ -81,11 +81,13 @@ class StatusSettings:
     """Where service status is kept, by the original's own variables, and what its team may choose.
 
     Exactly one of `database_url` and `database_url_secret_arn` is set. `sqs_queue_url` empty: a queue in memory.
+    `root_certificates` is the file of authorities for a database URL that names none (libpq's PGSSLROOTCERT).
     `keep_hours` None: rows are never deleted. Nothing here is shown: the URLs hold passwords.
     """
 
     database_url: str = field(default="", repr=False)
     database_url_secret_arn: str = ""
+    root_certificates: str | None = None
     redis_url: str = field(default="", repr=False)
     sqs_queue_url: str = ""
     confirm: int = 1
@@ -108,6 +110,7 @@ def load_status_settings(env: Mapping[str, str], *, needs: Sequence[str] = ()) -
     return StatusSettings(
         database_url=given.get("DATABASE_URL", ""),
         database_url_secret_arn=given.get("DATABASE_URL_SECRET_ARN", ""),
+        root_certificates=given.get("PGSSLROOTCERT"),
         redis_url=given.get("REDIS_URL", ""),
         sqs_queue_url=given.get("SQS_QUEUE_URL", ""),
         confirm=_status_number(given, "STATUS_CONFIRM", 1, MAX_CONFIRM) or 1,

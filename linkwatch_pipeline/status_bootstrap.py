@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -129,6 +129,10 @@ class StatusApp:
                 self.__dict__[name].close()
 
     def _find_database(self) -> DatabasePlace:
+        place = self._named_database()
+        return replace(place, sslrootcert=place.sslrootcert or self.settings.root_certificates)
+
+    def _named_database(self) -> DatabasePlace:
         if self.settings.database_url:
             return parse_database_url(self.settings.database_url)
         with closing(_secrets_client()) as client:

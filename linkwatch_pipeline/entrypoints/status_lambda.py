@@ -6,16 +6,16 @@ The parts are made in the first call and kept while the environment lives, so th
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from linkwatch_pipeline.domain.cycles import CycleStart
 from linkwatch_pipeline.domain.service_status import CYCLE, StatusMessage
+from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
 from linkwatch_pipeline.settings import load_status_settings
 from linkwatch_pipeline.status_bootstrap import StatusApp, status_app_without_home
 from linkwatch_pipeline.use_cases.monitor_services import CycleReport, LastKnown, Monitor
@@ -25,22 +25,28 @@ logger = logging.getLogger(__name__)
 
 # A request takes 10 s at most, and its status has to be sent before the function is ended.
 NEEDED_AT_THE_END = timedelta(seconds=14)
-_DETAILS = ("action", "service_id", "message_id", "url", "status", "http_status", "reason", "latency_ms", "asked",
-            "unsent", "faults", "left_out", "late_s", "skipped", "from_memory", "count")  # fmt: skip
 
 
-def monitor_handler(event: object, context: Any) -> dict[str, object]:
+class Context(Protocol):
+    """What Lambda tells about an invocation."""
+
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def monitor_handler(event: object, context: Context) -> dict[str, object]:
     """One cycle. Raises what kept it from beginning, so that the function's errors say so."""
-    _log_as_json()
+    _logs().always["request_id"] = context.aws_request_id
     report = asyncio.run(_cycle(timedelta(milliseconds=context.get_remaining_time_in_millis())))
     return {"services": report.services, "up": report.up, "down": report.down, "unsent": report.unsent}
 
 
-def processor_handler(event: Mapping[str, Any], context: object) -> dict[str, list[dict[str, str]]]:
+def processor_handler(event: Mapping[str, Any], context: Context) -> dict[str, list[dict[str, str]]]:
     """A batch of messages; the answer names those that have to come back."""
     from linkwatch_pipeline.adapters.status_store.sqs_queue import message_from_event
 
-    _log_as_json()
+    _logs().always["request_id"] = context.aws_request_id
     messages: list[StatusMessage] = []
     failed: list[str] = []
     for record in event["Records"]:
@@ -79,21 +85,6 @@ def _last_known() -> LastKnown:
     return LastKnown()
 
 
-class _JsonLines(logging.Formatter):
-    """One JSON object a line, as CloudWatch searches them."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        details = {name: getattr(record, name) for name in _DETAILS if hasattr(record, name)}
-        line = {"level": record.levelname, "message": record.getMessage(), **details}
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
-
-
 @cache
-def _log_as_json() -> None:
-    root = logging.getLogger()
-    handler = logging.StreamHandler()
-    handler.setFormatter(_JsonLines())
-    root.handlers[:] = [handler]  # Lambda's own would write every line a second time
-    root.setLevel(logging.INFO)
+def _logs() -> JsonFormatter:
+    return log_as_json()

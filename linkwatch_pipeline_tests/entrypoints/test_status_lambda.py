@@ -22,6 +22,8 @@ SENT_MS = "1795943107500"  # 2026-11-29T08:25:07.5Z
 class Context:
     """What AWS hands to a handler, as far as it is looked at."""
 
+    aws_request_id = "request-1"
+
     def __init__(self, remaining_ms: int = 60_000) -> None:
         self._remaining_ms = remaining_ms
 
@@ -108,11 +110,15 @@ def test_the_monitor_asks_nobody_whom_it_could_not_tell_of_before_its_end(team: 
 
 def test_the_log_is_one_json_object_a_line_and_names_the_reason(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
     service = team.add_service("http://10.1.2.3/?token=s3cret")
-    status_lambda._log_as_json.cache_clear()
+    status_lambda._logs.cache_clear()
     status_lambda.monitor_handler({}, Context())
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (refused,) = [line for line in lines if line.get("action") == "refused"]
-    assert (refused["service_id"], refused["reason"], refused["level"]) == (service, "blocked_address", "WARNING")
+    assert (refused["service_id"], refused["reason"], refused["request_id"]) == (
+        service,
+        "blocked_address",
+        "request-1",
+    )
     assert "s3cret" not in json.dumps(lines)
 
 
