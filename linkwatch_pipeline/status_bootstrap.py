@@ -27,11 +27,12 @@ from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
 from linkwatch_pipeline.adapters.writer_thread import WriterThread
 from linkwatch_pipeline.bootstrap import version
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
-from linkwatch_pipeline.ports import Clock
+from linkwatch_pipeline.ports import Clock, Store
 from linkwatch_pipeline.settings import StatusSettings, load_settings
 from linkwatch_pipeline.use_cases.keep_status import StatusHalves
 from linkwatch_pipeline.use_cases.monitor_services import CONCURRENCY, MonitorParts
 from linkwatch_pipeline.use_cases.process_statuses import ProcessorParts
+from linkwatch_pipeline.use_cases.tell_services import tell_services
 
 NO_HOME = Path("linkwatch.toml")
 
@@ -42,7 +43,7 @@ class StatusApp:
 
     `user_agent` says who asks; `resolver` and `ssl_context` None mean the machine's own. Connections are opened when
     they are first used. Both halves have a database connection of their own, since each works on its own thread.
-    `queue_wait_seconds` is how long SQS is asked to wait for a message.
+    `queue_wait_seconds` is how long SQS is asked to wait for a message. `outbox` is the home's store, if there is one.
     """
 
     settings: StatusSettings
@@ -53,6 +54,7 @@ class StatusApp:
     ssl_context: ssl.SSLContext | None = None
     concurrency: int = CONCURRENCY
     queue_wait_seconds: int = 0
+    outbox: Store | None = None
 
     @cached_property
     def directory(self) -> PostgresStatusStore:
@@ -120,7 +122,13 @@ class StatusApp:
                         queue=self.queue, cache=self.cache, history=self.history, clock=self.clock, blocking=blocking
                     ),
                     ends_with_process=not self.settings.sqs_queue_url,
+                    tell=self.tell if self.settings.notices and self.outbox is not None else None,
                 )
+
+    def tell(self) -> int:
+        """Bring changes of services into the outbox; how many. Raises StoreError."""
+        assert self.outbox is not None, "without a home there is no outbox"
+        return tell_services(self.history, self.outbox, now=self.clock.now())
 
     def close(self) -> None:
         """End the connections that were opened."""
@@ -146,6 +154,7 @@ def build_status_app(
     user_agent: str,
     clock: Clock | None = None,
     queue_wait_seconds: int = 0,
+    outbox: Store | None = None,
 ) -> StatusApp:
     """The parts by their settings; a URL that cannot be one is refused now. Raises ConfigurationError."""
     check_status_settings(settings)
@@ -155,6 +164,7 @@ def build_status_app(
         user_agent=user_agent,
         clock=clock if clock is not None else SystemClock(),
         queue_wait_seconds=queue_wait_seconds,
+        outbox=outbox,
     )
 
 

@@ -16,6 +16,12 @@ from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.service_words import (
+    NOT_OF_SERVICES,
+    is_about_service,
+    service_headline,
+    service_summary,
+)
 
 MAIL_DOMAIN = "linkwatch.invalid"  # of message ids; reserved by RFC 2606, so that nobody else's mails have them
 MOST_PLACES_SHOWN = 20
@@ -101,10 +107,14 @@ def compose(
 
 
 def _headline(notice: Notice) -> str:
+    if is_about_service(notice):
+        return service_headline(notice)
     return "Broken" if notice.to_state is LinkState.BROKEN else "Reachable again"
 
 
 def _summary(notice: Notice) -> str:
+    if is_about_service(notice):
+        return service_summary(notice)
     if notice.to_state is LinkState.BROKEN:
         return Template(_BROKEN).substitute(answer=_answer(notice))
     broken = (
@@ -136,6 +146,8 @@ def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
     ]
     if notice.from_state is LinkState.BROKEN and notice.since is not None:
         facts.insert(4, ("Broken since", [f"{_moment(notice.since)} ({_outage(notice)}, as far as was seen)"]))
+    if is_about_service(notice):
+        return [fact for fact in facts if fact[0] not in NOT_OF_SERVICES]
     return facts
 
 

@@ -85,6 +85,27 @@ def test_a_cycle_with_trouble_ends_with_1_and_says_which(home: Terminal, site: F
     assert "queue" in said.err
 
 
+def test_changes_go_to_the_outbox_of_the_home_and_are_delivered_like_every_notice(
+    home: Terminal, site: FixtureSite, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "STATUS_NOTICES" in home.run("status", "tell").err
+    monkeypatch.setenv("STATUS_NOTICES", "on")
+    service = team.add_service(f"{site.url}guide")
+    team.add_service("http://10.0.0.1/")  # refused: down, and nobody is told
+    home.fine("owner", f"user-{USER}", "ops@example.com")
+    home.fine("status", "run", "--once")
+    assert home.fine("outbox", "--json").document == []
+    site.set(status=500)
+    for _ in range(2):
+        home.fine("status", "run", "--once")
+    notices = home.fine("outbox", "--json").document
+    assert [notice["transition_id"] for notice in notices] == [f"service-{service}:1"]
+    assert "0 told" in home.fine("status", "tell").out
+    home.fine("deliver")
+    (mail,) = (home.home / "mail").glob("*.eml")
+    assert f"Subject: [linkwatch] Down: service-{service}" in mail.read_text()
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_interrupted_and_has_written_what_it_saw(
     home: Terminal, site: FixtureSite, team: Team, how: signal.Signals

@@ -40,6 +40,19 @@ def run(context: click.Context, once: bool) -> int:
 
 
 @status.command()
+@click.pass_context
+def tell(context: click.Context) -> int:
+    """Bring changes of services into the outbox (STATUS_NOTICES=on); 'linkwatch deliver' sends them."""
+    from linkwatch_pipeline.domain.errors import ConfigurationError
+
+    with _opened(context) as app:
+        if app.outbox is None:
+            raise ConfigurationError("STATUS_NOTICES is not set to on, so no change is written for telling.")
+        say(f"{app.tell()} told to the outbox; 'linkwatch deliver' sends them")
+        return 0
+
+
+@status.command()
 @click.option("--user", "user_id", metavar="ID", help="Only the services of this user.")
 @click.option("--history", "service_id", metavar="SERVICE", help="One service's statuses of the last 24 hours.")
 @as_json
@@ -69,6 +82,7 @@ def _opened(context: click.Context, *, queue_wait_seconds: int = 0) -> Iterator[
             user_agent=status_user_agent(home.settings.contact),
             clock=home.clock,
             queue_wait_seconds=queue_wait_seconds,
+            outbox=home.store if settings.notices else None,
         )
         try:
             yield app
