@@ -22,7 +22,7 @@ from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, parse_database_url, read_secret
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
 from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
-from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache
+from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache, check_redis_url
 from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
 from linkwatch_pipeline.adapters.writer_thread import WriterThread
 from linkwatch_pipeline.bootstrap import version
@@ -173,7 +173,7 @@ def check_status_settings(settings: StatusSettings) -> None:
     if settings.database_url:
         parse_database_url(settings.database_url)
     if settings.redis_url:
-        RedisStatusCache(settings.redis_url).close()
+        check_redis_url(settings.redis_url)
 
 
 def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) -> StatusApp:

@@ -120,6 +120,8 @@ def test_it_runs_until_interrupted_and_has_written_what_it_saw(
     )
     assert running.stdout is not None
     assert "1 services: 1 up, 0 down" in running.stdout.readline()
+    second = home.run("status", "run", "--once")
+    assert (second.code, second.out) == (1, "")
     running.send_signal(how)
     _, said = running.communicate(timeout=20)
     assert running.returncode == (130 if how is signal.SIGINT else 0), said

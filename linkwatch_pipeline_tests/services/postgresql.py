@@ -35,6 +35,7 @@ class Postgres:
     def __init__(self, folder: Path, binaries: Path) -> None:
         self.folder = folder
         self.port = _free_port()
+        self.options = ""  # further ones of the server
         self._binaries = binaries
         self._databases = 0
 
@@ -48,13 +49,25 @@ class Postgres:
         self._run("initdb", *arguments, "-E", "UTF8", "--locale", "C", "--no-sync")
 
     def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        options = (
+            f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off {self.options}"
+        )
         log = str(self.folder / "log")
         self._run("pg_ctl", "-D", str(self._data), "-w", "-s", "-l", log, "-o", options, "start")
 
     def stop(self) -> None:
         """Drop every connection and end."""
         self._run("pg_ctl", "-D", str(self._data), "-w", "-s", "-m", "fast", "stop")
+
+    def serve_tls(self, certificate: bytes, key: bytes) -> None:
+        """From the next start on, offer TLS with this certificate (PEM)."""
+        for name, content in (("server.crt", certificate), ("server.key", key)):
+            file = self.folder / name
+            file.write_bytes(content)
+            file.chmod(0o600)
+            if os.getuid() == 0:
+                _give_to_unprivileged(file)
+        self.options = f"-c ssl=on -c ssl_cert_file={self.folder}/server.crt -c ssl_key_file={self.folder}/server.key"
 
     def new_database(self) -> str:
         """The URL of an empty database."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, FindPlace
-from linkwatch_pipeline.domain.errors import MissingExtra, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import MissingExtra, StoreError, StoreUnavailable, StoreUnusable
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -99,16 +99,24 @@ class Connection:
         return self._open
 
     def _connect(self) -> Any:
+        remembered, self._place = self._place, None
+        if remembered is not None:
+            try:
+                return self._open_at(remembered)
+            except _LoginRefused:
+                logger.info("the login is refused, where the database is is looked up again")
+        return self._open_at(self._find())
+
+    def _open_at(self, place: DatabasePlace) -> Any:
         try:
             from pg8000.exceptions import DatabaseError, InterfaceError
             from pg8000.native import Connection as Native
         except ImportError:
             raise MissingExtra("status", "service status") from None
-        self._place = place = self._place or self._find()
         try:
             # Of our own, since pg8000 leaves it open when the login is refused.
             with _closed_on_error(socket.create_connection((place.host, place.port), PATIENCE_SECONDS)) as sock:
-                return Native(
+                opened = Native(
                     place.user,
                     host=place.host,
                     database=place.name,
@@ -123,11 +131,22 @@ class Connection:
                 "authority with ?sslrootcert=FILE in DATABASE_URL."
             ) from error
         except DatabaseError as error:
-            self._place = None
-            kind = StoreUnusable if sqlstate(error).startswith(("3D", _LOGIN)) else StoreUnavailable
-            raise kind(f"PostgreSQL at {place} refuses the connection: {_words(error)}") from error
+            raise _refused_by(place, error) from error
         except (InterfaceError, OSError, EOFError) as error:
             raise StoreUnavailable(f"PostgreSQL at {place} cannot be reached: {error}") from error
+        self._place = place
+        return opened
+
+
+class _LoginRefused(StoreUnusable):
+    """The server knows no such user, or another password."""
+
+
+def _refused_by(place: DatabasePlace, error: Exception) -> StoreError:
+    words = f"PostgreSQL at {place} refuses the connection: {_words(error)}"
+    if sqlstate(error).startswith(_LOGIN):
+        return _LoginRefused(words)
+    return StoreUnusable(words) if sqlstate(error).startswith("3D") else StoreUnavailable(words)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from linkwatch_pipeline.domain.service_status import (
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 3.0
 _READ_TOGETHER = 500
+_MEND = "Give it as redis://HOST:6379/0, or rediss:// for TLS."
 # Compared on the server: between reading and writing, another processor may have written a newer one. `checked_at`
 # has one width, so text order is time order. What is no status of ours is replaced.
 _PUT = """
@@ -78,6 +80,16 @@ class RedisStatusCache:
         self._client.close()
 
 
+def check_redis_url(url: str) -> None:
+    """Raise ConfigurationError if this cannot be one; redis-py need not be installed."""
+    try:
+        fits = urlsplit(url).scheme in ("redis", "rediss", "unix")
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigurationError(f"REDIS_URL is no Redis URL. {_MEND}")
+
+
 def _client(url: str) -> Any:
     try:
         from redis import Redis
@@ -96,9 +108,7 @@ def _client(url: str) -> Any:
             client_name="linkwatch",
         )
     except (ValueError, TypeError):
-        raise ConfigurationError(
-            "REDIS_URL is no Redis URL. Give it as redis://HOST:6379/0, or rediss:// for TLS."
-        ) from None
+        raise ConfigurationError(f"REDIS_URL is no Redis URL. {_MEND}") from None
 
 
 def _asked(call: Callable[[], T]) -> T:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
 from linkwatch_pipeline.entrypoints.cli.values import as_json
 
@@ -30,7 +30,7 @@ def status() -> None:
 @click.pass_context
 def run(context: click.Context, once: bool) -> int:
     """Check every active service each minute, and write what was seen, until interrupted."""
-    with _opened(context, queue_wait_seconds=1 if once else 5) as app:
+    with _opened(context, queue_wait_seconds=1 if once else 5) as app, _alone(context):
         if once:
             report = asyncio.run(_once(app))
             _tell(report)
@@ -65,6 +65,19 @@ def show(context: click.Context, user_id: str | None, service_id: str | None, as
         if service_id is not None:
             return _print_history(app, service_id, as_json)
         return _print_statuses(app, user_id, as_json)
+
+
+@contextmanager
+def _alone(context: click.Context) -> Iterator[None]:
+    """Be the one process that watches services from this home. Raises AlreadyRunning."""
+    from linkwatch_pipeline.adapters.run_lock import hold_run_lock
+    from linkwatch_pipeline.bootstrap import new_worker
+
+    def nothing_is_left_of(worker: str) -> None:
+        """A dead predecessor held no host; its cycle is over."""
+
+    with hold_run_lock(home_folder(context) / "status.lock", worker=new_worker("status"), bury=nothing_is_left_of):
+        yield
 
 
 @contextmanager
