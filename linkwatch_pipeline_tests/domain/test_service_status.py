@@ -109,7 +109,8 @@ def test_a_redelivered_message_says_the_same_again() -> None:
     first, second = record_of(message()), record_of(message())
     assert first == second
     assert first.id == row_id("m1") != row_id("m2")
-    assert first.id.version == 5
+    # Pinned: rows written by an earlier version have to be found again.
+    assert str(first.id) == "380927da-12f8-55fd-94a7-448d352f3c8c"
 
 
 def test_checked_at_is_the_sent_time_in_whole_seconds() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +23,7 @@ from linkwatch_pipeline.use_cases.monitor_services import CycleReport, LastKnown
 from linkwatch_pipeline_tests.use_cases.status_parts import ListDirectory, NoHistory, at_once
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
+T = TypeVar("T")
 FIRST = CycleStart(number=0, due=0.0)
 
 
@@ -146,6 +149,19 @@ def test_no_more_than_fifty_are_asked_at_once() -> None:
     stage.cycle()
     assert stage.fetcher.most_together == 50
     assert len(stage.sent()) == 170
+
+
+def test_a_cycle_ends_when_everything_is_sent_however_slow_the_queue_is() -> None:
+    stage = Stage(*(f"u{number}" for number in range(25)))
+
+    async def slowly(call: Callable[[], T], /) -> T:
+        await stage.clock.sleep(timedelta(seconds=2))
+        return call()
+
+    report = run_virtual(Monitor(replace(stage.parts(), blocking=slowly)).cycle(FIRST), stage.clock)
+    assert (report.up, report.unsent) == (25, 0)
+    assert report.took >= timedelta(seconds=2 + 3 * 2)
+    assert len(stage.sent()) == 25
 
 
 def test_services_with_one_url_are_asked_once_and_each_gets_the_answer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -202,6 +203,21 @@ def test_changes_are_written_with_their_rows_and_only_once(team: Team, confirm: 
             processor.take(one)
         processor.take(*states(service, "ududd"))
         assert processor.changes() == [f"service:{service}:{change}" for change in expected]
+
+
+def test_processors_side_by_side_lose_no_check_of_a_service(team: Team) -> None:
+    service, workers, each = team.add_service("https://a.example"), 4, 10
+
+    def work(worker: int) -> None:
+        with processor_of(team, confirm=workers * each) as processor:
+            for number in range(each):
+                processor.take(message(service, f"w{worker}-{number}", status="DOWN"))
+
+    with ThreadPoolExecutor(workers) as threads:
+        list(threads.map(work, range(workers)))
+    assert len(team.rows(service)) == workers * each
+    with processor_of(team, confirm=1) as processor:
+        assert processor.changes() == [f"service:{service}:1 DOWN"]
 
 
 def test_a_refused_address_is_down_for_readers_and_no_change_to_tell(team: Team) -> None:
