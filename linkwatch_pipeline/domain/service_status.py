@@ -59,14 +59,15 @@ class Service:
 class ServiceCheck:
     """One check of one service. `latency_ms` is monotonic time from asking to the end of the answer, two decimals.
 
-    `refused` is whether our own policy kept the request from being made: DOWN, but nothing to tell an owner.
+    None is another monitor's word for a service that did not answer. `refused` is whether our own policy kept the
+    request from being made: DOWN, but nothing to tell an owner.
     """
 
     service_id: str
     user_id: str
     url: str
     status: Status
-    latency_ms: float
+    latency_ms: float | None
     refused: bool = False
 
 
@@ -96,7 +97,7 @@ class StatusRecord:
     service_id: str
     user_id: str
     status: Status
-    response_time: float
+    response_time: float | None
     checked_at: datetime
     refused: bool = False
 
@@ -254,8 +255,10 @@ def _status(content: Mapping[str, object]) -> Status:
         raise InvalidInput("status", f"{str(content.get('status'))[:40]!r} is no status", "Give UP or DOWN.") from None
 
 
-def _latency(content: Mapping[str, object]) -> float:
+def _latency(content: Mapping[str, object]) -> float | None:
     value = content.get("latency_ms")
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_LATENCY_MS:
         raise InvalidInput("latency_ms", "it is no number of milliseconds", f"Give 0 to {MAX_LATENCY_MS:.0f}.")
     return round(float(value), 2)

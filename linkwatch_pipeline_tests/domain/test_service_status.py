@@ -70,6 +70,12 @@ def test_only_what_our_own_policy_kept_from_being_asked_is_marked_as_refused() -
     assert not check_of(SERVICE, answered(None, Reason.TIMEOUT), timedelta(0)).refused
 
 
+def test_a_message_without_a_latency_is_taken_as_it_is() -> None:
+    for body in (MESSAGE | {"latency_ms": None}, {name: MESSAGE[name] for name in MESSAGE if name != "latency_ms"}):
+        message = StatusMessage(message_id="m1", sent_at=NOW, body=json.dumps(body))
+        assert json.loads(status_value(record_of(message)))["response_time"] is None
+
+
 def test_ids_that_are_numbers_are_carried_through() -> None:
     assert decode_check(json.dumps(MESSAGE | {"service_id": 7, "user_id": 8})).service_id == "7"
 

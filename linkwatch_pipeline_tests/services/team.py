@@ -96,4 +96,4 @@ class Team:
 @pytest.fixture
 def team(postgres: Postgres, valkey: Valkey) -> Team:
     """A team without services, on servers shared by the session."""
-    return Team(postgres.new_database(), valkey)
+    return Team(postgres.emptied_database(), valkey)

@@ -115,6 +115,16 @@ def test_one_bad_message_fails_alone(team: Team, processor: Processor) -> None:
     assert team.cached(service) is not None
 
 
+def test_a_status_without_a_latency_is_written_and_read_without_one(team: Team, processor: Processor) -> None:
+    service = team.add_service("https://a.example")
+    assert processor.take(message(service, status="DOWN", latency_ms=None)).failed == frozenset()
+    with team.valkey.client() as client:
+        from_redis = team.read_as_the_original(service)
+        client.delete(f"status:{service}")
+    assert from_redis == team.read_as_the_original(service)
+    assert from_redis["response_time"] is None
+
+
 def test_a_service_that_was_removed_meanwhile_is_no_failure(team: Team, processor: Processor) -> None:
     kept, removed = team.add_service("https://a.example"), team.add_service("https://b.example")
     team.remove_service(removed)
