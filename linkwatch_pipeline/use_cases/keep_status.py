@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from linkwatch_pipeline.domain.cycles import CycleStart
-from linkwatch_pipeline.domain.errors import StoreError
+from linkwatch_pipeline.domain.errors import LinkwatchError
 from linkwatch_pipeline.use_cases.monitor_services import CycleReport, Monitor, MonitorParts
 from linkwatch_pipeline.use_cases.process_statuses import ProcessorParts, keep_processing, process_rest
 
@@ -56,10 +56,11 @@ async def keep_status(halves: StatusHalves, tell: Callable[[CycleReport], None])
 async def one_cycle(halves: StatusHalves) -> CycleReport:
     """One cycle now, and all of it written."""
     clock = halves.monitor.clock
-    report = await Monitor(halves.monitor).cycle(CycleStart(number=0, due=clock.monotonic()))
-    await process_rest(halves.processor)
-    await _tell(halves)
-    return report
+    try:
+        return await Monitor(halves.monitor).cycle(CycleStart(number=0, due=clock.monotonic()))
+    finally:  # also what was answered before an interruption
+        await process_rest(halves.processor)
+        await _tell(halves)
 
 
 async def _write_rest(halves: StatusHalves) -> None:
@@ -83,5 +84,5 @@ async def _tell(halves: StatusHalves) -> None:
         return
     try:
         await halves.processor.blocking(halves.tell)
-    except StoreError as error:  # changes stay where they are, and are told next time
+    except LinkwatchError as error:  # changes stay where they are, and are told next time
         logger.error("changes not told: %s", error, extra={"action": "tell"})

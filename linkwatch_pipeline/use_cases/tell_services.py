@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from linkwatch_pipeline.domain.errors import InvalidInput
+from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import Link, check_link_id, check_team, check_url
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, Outcome
@@ -43,7 +43,7 @@ def tell_services(changes: ServiceChanges, store: Store, *, now: datetime) -> in
     while untold := changes.untold(limit=TOLD_TOGETHER):
         services = {service.id: service for service in changes.services()}
         for change in untold:
-            told += _tell(change, services.get(change.service_id), store, now)
+            told += _told_safely(change, services.get(change.service_id), store, now)
         changes.mark_told(untold)
     return told
 
@@ -62,6 +62,15 @@ def owner_of_services(user_id: str) -> str | None:
         return check_team(f"user-{user_id}")
     except InvalidInput:
         return None
+
+
+def _told_safely(change: ServiceChange, service: Service | None, store: Store, now: datetime) -> bool:
+    """Tell it; a change that the store will never take (its link was retired by hand, say) keeps no other from it."""
+    try:
+        return _tell(change, service, store, now)
+    except (ConflictingContent, InvalidInput, NotFound) as error:
+        logger.warning("change not told: %s", error, extra={"action": "tell", "service_id": change.service_id})
+        return False
 
 
 def _tell(change: ServiceChange, service: Service | None, store: Store, now: datetime) -> bool:

@@ -130,6 +130,18 @@ def test_it_runs_until_interrupted_and_has_written_what_it_saw(
     assert team.read_as_the_original(service)["status"] == "UP"
 
 
+def test_a_cycle_that_could_not_be_written_ends_with_1(home: Terminal, site: FixtureSite, team: Team) -> None:
+    service = team.add_service(f"{site.url}guide")
+    team.valkey.stop()
+    try:
+        said = home.run("status", "run", "--once")
+    finally:
+        team.valkey.start()
+    assert said.code == 1
+    assert "1 statuses could not be written" in said.err
+    assert len(team.rows(service)) == 1
+
+
 @pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
 def test_a_missing_variable_is_named(watching: Terminal, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(missing)

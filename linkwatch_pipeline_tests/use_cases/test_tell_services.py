@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.service_changes import ServiceChange
 from linkwatch_pipeline.domain.service_status import Status, StatusRecord
 from linkwatch_pipeline.use_cases.observe_week import begin_week
-from linkwatch_pipeline.use_cases.register import register_link
+from linkwatch_pipeline.use_cases.register import register_link, retire_link
 from linkwatch_pipeline.use_cases.tell_services import service_link_id, tell_services
 from linkwatch_pipeline_tests.services.team import USER, Team
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
@@ -130,6 +130,17 @@ def test_a_service_that_moved_keeps_its_state_and_one_that_is_gone_tells_nothing
     assert link is not None
     assert link.url.startswith("https://moved.example.com/")
     assert link.state.value == "reachable"
+
+
+def test_a_service_whose_link_was_retired_by_hand_is_told_no_more_and_keeps_no_other_from_it(stage: Stage) -> None:
+    quiet, other = stage.team.add_service("https://a.example.com/"), stage.team.add_service("https://b.example.com/")
+    stage.seen(quiet, "d")
+    assert stage.tell() == 1
+    retire_link(stage.app.store, link_id=service_link_id(quiet), now=stage.app.clock.now())
+    stage.seen(quiet, "u")
+    stage.seen(other, "d")
+    assert stage.tell() == 1
+    assert stage.tell() == 0
 
 
 def test_no_weekly_run_takes_a_service_and_its_page_may_be_a_link_of_its_own(stage: Stage) -> None:

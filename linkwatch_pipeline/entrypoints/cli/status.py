@@ -34,7 +34,7 @@ def run(context: click.Context, once: bool) -> int:
         if once:
             report = asyncio.run(_once(app))
             _tell(report)
-            return 0 if report.is_fine else 1
+            return 0 if _all_written(app) and report.is_fine else 1
         asyncio.run(_until_stopped(app))
         return 0
 
@@ -126,8 +126,14 @@ async def _until_stopped(app: StatusApp) -> None:
             if not keeping.done():
                 keeping.cancel()
                 await asyncio.wait({keeping})
-            if left := len(app.memory_queue):
-                note(f"{left} statuses could not be written and end with this process")
+            _all_written(app)
+
+
+def _all_written(app: StatusApp) -> bool:
+    """Whether nothing is left in this process's own queue; says so if there is."""
+    if left := len(app.memory_queue):
+        note(f"{left} statuses could not be written and end with this process")
+    return not left
 
 
 def _tell(report: CycleReport) -> None:
