@@ -10,7 +10,8 @@ PIP_FLAGS := -qq --disable-pip-version-check
 WORKERS ?= 2
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help venv demo dev test check format bench campaign lambda deploy remove aws-local observed-run lock clean
+.PHONY: help venv demo dev test check format bench campaign lambda status-lambda deploy remove aws-local
+.PHONY: observed-run lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ campaign: $(STAMP) ## the long tests
 
 lambda: $(STAMP) ## the zip of the Lambda functions, in dist/
 	@$(BIN)/python deploy/package_lambda.py $(ARGS)
+
+status-lambda: $(STAMP) ## the zips of the two functions of service status, in dist/
+	@$(BIN)/python deploy/package_status.py $(ARGS)
 
 deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --set MailFrom=... --set MailIdentity=..."
 	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) deploy $(ARGS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -38,13 +38,17 @@ class CannotPack(Exception):
     """Said to the person as it is."""
 
 
-def package(out: Path, *, extra: tuple[Path, ...] = ()) -> dict[str, int]:
+def package(
+    out: Path, *, extra: tuple[Path, ...] = (), libraries: Sequence[str] = LIBRARIES, left_out: Sequence[str] = LEFT_OUT
+) -> dict[str, int]:
     """Write the zip; how many bytes each part has in it.
 
-    Args: extra: files to put beside the packages, for a target of one's own such as an emulator.
+    Args:
+        extra: files to put beside the packages, for a target of one's own such as an emulator.
+        libraries, left_out: what to pack of others, and what not of our own.
     """
-    files = dict(_our_files())
-    for name in LIBRARIES:
+    files = dict(_our_files(left_out))
+    for name in libraries:
         files.update(_library_files(name))
     files.update({file.name: file for file in extra})
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +70,11 @@ def package(out: Path, *, extra: tuple[Path, ...] = ()) -> dict[str, int]:
     return sizes
 
 
-def _our_files() -> Iterator[tuple[str, Path]]:
+def _our_files(unwanted: Sequence[str]) -> Iterator[tuple[str, Path]]:
     package_folder = ROOT / "linkwatch_pipeline"
     for file in package_folder.rglob("*"):
         inside = file.relative_to(package_folder).as_posix()
-        left_out = any(inside == name or inside.startswith(f"{name}/") for name in LEFT_OUT)
+        left_out = any(inside == name or inside.startswith(f"{name}/") for name in unwanted)
         if file.is_file() and not left_out and "__pycache__" not in file.parts:
             yield f"linkwatch_pipeline/{inside}", file
 

@@ -11,6 +11,9 @@ from hypothesis import settings
 
 from linkwatch_pipeline_tests.cloud.ministack import ministack
 from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
+from linkwatch_pipeline_tests.services.postgresql import postgres
+from linkwatch_pipeline_tests.services.team import team
+from linkwatch_pipeline_tests.services.valkey import valkey, valkey_of_session
 
 if TYPE_CHECKING:
     import trustme
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
     from linkwatch_pipeline_tests.world.mail_server import MailServer
     from linkwatch_pipeline_tests.world.ses_server import SesServer
 
-__all__ = ["ministack", "timed_sqs"]  # fixtures for every room
+# fixtures for every room
+__all__ = ["ministack", "postgres", "team", "timed_sqs", "valkey", "valkey_of_session"]
 
 settings.register_profile("linkwatch", deadline=None, derandomize=True)
 settings.load_profile("linkwatch")

@@ -12,6 +12,7 @@ import socket
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.domain.service_status import Service
 from linkwatch_pipeline.entrypoints.cli import linkwatch
 from linkwatch_pipeline.entrypoints.cli.documents import job_document, redriven_document
+from linkwatch_pipeline.entrypoints.cli.status_documents import shown_status_document
 from linkwatch_pipeline.settings import Settings, load_settings
 from linkwatch_pipeline.use_cases.redrive import Redriven
+from linkwatch_pipeline.use_cases.show_status import ShownStatus
 from linkwatch_pipeline_tests.builders import a_job, a_link
 from linkwatch_pipeline_tests.pages import DEMO_HOME, ROOT, Block, Demo, Shell, blocks, matches, pages, steps
 
@@ -173,7 +177,7 @@ def test_every_page_is_listed_in_the_table_of_contents() -> None:
 def test_commands_and_options_are_documented() -> None:
     text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
     groups: dict[str, click.Command] = {"linkwatch": linkwatch}
-    groups.update({f"linkwatch {name}": command for name, command in linkwatch.commands.items()})
+    groups.update(commands_of(linkwatch, "linkwatch"))
     assert {heading for heading in headings(text, 2) if heading.startswith("linkwatch")} == set(groups)
     for heading, command in groups.items():
         options = {
@@ -184,6 +188,16 @@ def test_commands_and_options_are_documented() -> None:
         }
         documented = {code.split()[0] for cell in first_cells(section(text, heading)) for code in _CODE.findall(cell)}
         assert documented == options, heading
+
+
+def commands_of(group: click.Group, name: str) -> dict[str, click.Command]:
+    """Every command below a group, by the words one types."""
+    found: dict[str, click.Command] = {}
+    for word, command in group.commands.items():
+        found[f"{name} {word}"] = command
+        if isinstance(command, click.Group):
+            found |= commands_of(command, f"{name} {word}")
+    return found
 
 
 def test_settings_are_documented_with_their_variables_and_defaults() -> None:
@@ -284,6 +298,12 @@ def test_tables_and_columns_of_the_database_are_documented() -> None:
     assert list(COLUMNS) == tables["observations"]  # "columns are those of the table observations"
 
 
+A_MOMENT = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
+A_SERVICE = ShownStatus(
+    service=Service(id="s", user_id="u", name="api", url="https://api.example.com"), seen=None, source=None
+)
+
+
 def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> None:
     shell = Shell(tmp_path, port=free_port(), played=demo)
     shell.run("linkwatch demo")
@@ -320,6 +340,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "health": set(verdict) | set(verdict["findings"][0]),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),
         "demo": set(read("linkwatch demo")),
+        "status show": set(shown_status_document(A_SERVICE, now=A_MOMENT)),
     }
     text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
     assert {heading: names_in_first_column(section(text, heading)) for heading in headings(text, 2)} == expected

@@ -20,6 +20,7 @@ from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
+from linkwatch_pipeline_tests.bench.status import service_status
 from linkwatch_pipeline_tests.bench.store_calls import store_calls
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
@@ -32,6 +33,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "fast-peers": fast_peers,
     "simulated": simulated,
     "store-calls": store_calls,
+    "status": service_status,
 }
 
 
