@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
@@ -37,6 +37,9 @@ from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work import LocalOrder
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
 
 DEFAULT_HOME = ".linkwatch"
 DISTRIBUTION = "linkwatch-pipeline"
@@ -103,15 +106,13 @@ class App:
 
     @cached_property
     def warehouse(self) -> Warehouse:
-        from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
-
-        return ParquetWarehouse(self.home.warehouse)
+        return _open_warehouse(self.home)
 
     @cached_property
     def reports(self) -> Reports:
         from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
 
-        return DuckDBReports(self.home.warehouse / "observations")
+        return DuckDBReports(_open_warehouse(self.home).views)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -331,6 +332,12 @@ def _open_store(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
+
+
+def _open_warehouse(home: Home) -> ParquetWarehouse:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+
+    return ParquetWarehouse(home.warehouse)
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

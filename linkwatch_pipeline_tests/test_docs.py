@@ -20,7 +20,7 @@ import pytest
 
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.adapters.store.rows import JOBS
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.bootstrap import make_home
 from linkwatch_pipeline.domain import health
 from linkwatch_pipeline.domain.links import LinkState

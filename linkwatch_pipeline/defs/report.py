@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS as FILE_COLUMNS
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.pictures import outcome_bars
 from linkwatch_pipeline.defs.tables import Cell, percentage, table
