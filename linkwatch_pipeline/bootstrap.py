@@ -27,11 +27,22 @@ from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, Publ
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
-from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
-from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
+from linkwatch_pipeline.ports import (
+    Clock,
+    Fetcher,
+    History,
+    Metrics,
+    Notifier,
+    Progress,
+    Queue,
+    Reports,
+    Store,
+    Warehouse,
+)
 from linkwatch_pipeline.settings import HOME_VARIABLE, Settings, load_settings, settings_text
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
@@ -113,6 +124,25 @@ class App:
         from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
 
         return DuckDBReports(_open_warehouse(self.home).views)
+
+    def make_history(self, links: int, *, seed: int, first_week: datetime) -> History:
+        """A made-up history of so many links, the same for the same seed. Raises MissingExtra without numpy."""
+        try:
+            from linkwatch_pipeline.adapters.warehouse.history.generated import GeneratedHistory
+        except ImportError as exc:
+            raise MissingExtra("reports", "a made-up history") from exc
+        return GeneratedHistory(
+            links,
+            seed=seed,
+            first_week=first_week,
+            warehouse=_open_warehouse(self.home),
+            folder=self.home.warehouse,
+            confirm=self.default_confirm,
+        )
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Let the store commit many small writes together, where it gains by that."""
+        return _grouped(self.store)()
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""

@@ -535,6 +535,42 @@ class Reports(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedRun:
+    """A made-up run as it will have closed, and its looks in (link, sequence) order."""
+
+    run: Run
+    observations: tuple[Observation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedWeek:
+    """A made-up week that is in the warehouse: its closed runs, and the changes that it made."""
+
+    exported: ExportedWeek
+    runs: tuple[Run, ...]
+    transitions: tuple[Transition, ...]
+    notices: tuple[Notice, ...]
+
+
+class History(Protocol):
+    """A made-up history of links. Its weeks are asked for in order, each once, in one of two ways."""
+
+    def owners(self) -> Sequence[Owner]: ...
+
+    def links(self) -> Iterator[Link]:
+        """The links as they stand after the weeks that were played; before the first, as registered."""
+        ...
+
+    def next_week(self, week: datetime) -> Iterator[ScriptedRun]:
+        """The looks of a week's runs, for somebody who records them one by one."""
+        ...
+
+    def play_week(self, week: datetime) -> PlayedWeek:
+        """Record a week's looks straight into the warehouse, with what a store would have made of them."""
+        ...
+
+
 class Progress(Protocol):
     """Told what happens while a run goes on, for people who watch."""
 

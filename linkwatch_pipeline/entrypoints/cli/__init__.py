@@ -21,6 +21,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     demo,
     dev,
     fixture,
+    generate_history,
     health,
     import_file,
     inspect,
@@ -95,6 +96,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     report.report,
     health.health,
     simulate.simulate,
+    generate_history.generate_history,
     dev.dev,
     fixture.fixture,
 ):
