@@ -161,4 +161,4 @@ def wilson_interval(found: int, tried: int) -> tuple[float, float] | None:
     share, z2 = found / tried, _Z_95**2
     middle = (share + z2 / (2 * tried)) / (1 + z2 / tried)
     reach = _Z_95 * sqrt(share * (1 - share) / tried + z2 / (4 * tried**2)) / (1 + z2 / tried)
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    return max(0.0, min(share, middle - reach)), min(1.0, max(share, middle + reach))  # rounding stays outside

@@ -173,7 +173,7 @@ class ParquetWarehouse:
         return forgotten
 
     def write_views(self) -> None:
-        """Write the DuckDB file with the views over the warehouse, for analysts, if files came or went."""
+        """Write the DuckDB file with the views over the warehouse, for analysts."""
         with sole_writer(self._folder):
             self.views.write_database()
 

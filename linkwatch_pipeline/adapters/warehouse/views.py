@@ -80,6 +80,13 @@ class Views:
             self._name_damaged()
             raise StoreUnusable(f"the warehouse in {self._folder} cannot be read: {exc}") from exc
 
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A connection of the caller's own with the views over all weeks. Moments are shown in UTC."""
+        database = open_duckdb()
+        self.create(database)
+        database.execute("SET TimeZone = 'UTC'")
+        return database
+
     def _kept(self, since: datetime | None, through: datetime | None) -> duckdb.DuckDBPyConnection:
         """The views as they were made last, if the same weeks are asked for and no file changed meanwhile."""
         asked = (since, through, self._files())
@@ -166,9 +173,6 @@ class Views:
     def write_database(self) -> None:
         """Write the DuckDB file with the views, over all files that there are now."""
         target = self._folder / DATABASE
-        folders = [self._folder / kind for kind in _WEEKLY]
-        if target.exists() and all(f.stat().st_mtime_ns <= target.stat().st_mtime_ns for f in folders if f.exists()):
-            return
         fresh = target.with_name(f".{DATABASE}.new")
         fresh.unlink(missing_ok=True)
         import duckdb

@@ -17,9 +17,10 @@ from linkwatch_pipeline.adapters.warehouse.history.answers import Answer, Redire
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-RUN_MICROSECONDS = 25 * 60 * 1_000_000  # over which the looks of a weekly run are spread
+RUN_MICROSECONDS = 25 * 60 * 1_000_000  # over which the looks of a weekly run are spread, unless a host needs longer
 RETRY_MICROSECONDS = 5 * 60 * 1_000_000
 _TIMEOUT_MS = 10_000
+_REST = 1_000_000  # microseconds between two visits of a host
 _RESOLVED = 0.85  # of what asked for a pause, in the next retry run
 # By link and week, if not said otherwise.
 _DIES, _RETURNS, _DEAD_AT_FIRST, _MOVES, _CONTENT_CHANGES, _HICCUP = 0.0015, 0.05, 0.03, 0.0008, 0.08, 0.004
@@ -95,17 +96,30 @@ class Fates:
         latency = np.minimum(9_900, self._pace[host] * self._draw.lognormal(0, 0.35, link.size)).astype(np.int64) + 1
         latency[answer == Answer.TIMEOUT] = _TIMEOUT_MS
         answered = answer < Answer.TIMEOUT
+        elapsed = latency * 1_000 + self._draw.integers(0, 1_000, link.size)
         return Round(
             link=link,
             answer=answer,
             redirect=redirect,
-            at=self._draw.integers(0, within, link.size) + _TIMEOUT_MS * 1_000,
-            elapsed=latency * 1_000 + self._draw.integers(0, 1_000, link.size),
+            at=self._one_after_another(host, elapsed, within),
+            elapsed=elapsed,
             latency=latency,
             size=np.where(answered, self._size[link], 0),
             version=self._version[link],
             certificate=90 - self._renewal[host],
         )
+
+    def _one_after_another(self, host: Numbers, elapsed: Numbers, within: int) -> Numbers:
+        """When each look ends: one at a time on a host, with the rest that is due to it."""
+        order = np.argsort(host, kind="stable")
+        spans = (elapsed + _REST + self._draw.integers(0, _REST // 5, host.size))[order]
+        begins = np.cumsum(spans) - spans
+        hosts, first, count = np.unique(host[order], return_index=True, return_counts=True)
+        whole = np.add.reduceat(spans, first)
+        enters = (self._draw.random(hosts.size) * np.maximum(0, within - whole)).astype(np.int64)
+        at = np.empty_like(spans)
+        at[order] = begins + np.repeat(enters - begins[first], count) + elapsed[order]
+        return at
 
     def _page(self, link: Numbers, host: Numbers) -> tuple[Numbers, Numbers]:
         """What the page alone would answer, and where."""

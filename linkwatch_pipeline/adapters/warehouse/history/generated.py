@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,6 @@ from linkwatch_pipeline.ports import PlayedWeek, ScriptedRun
 
 if TYPE_CHECKING:
     import duckdb
-
-RUN_TOOK = timedelta(minutes=28)
 
 
 class GeneratedHistory:
@@ -104,7 +102,7 @@ class GeneratedHistory:
                     sequences=sequences,
                 )
             )
-            run_id, parent, started_at = retry_run_id(run_id) or "", run_id, started_at + RUN_TOOK
+            run_id, parent, started_at = retry_run_id(run_id) or "", run_id, runs[-1].closed_at
         return runs
 
     def _advance(
@@ -144,7 +142,7 @@ def _closed(run: RunLooks) -> Run:
         expected=expected,
         dispatched=expected,
         dispatched_at=run.started_at,
-        closed_at=run.started_at + RUN_TOOK,
+        closed_at=run.closed_at,
         retry_of=run.retry_of,
         totals=RunCounts(expected=expected, by_end={end: by_end[end] for end in COUNTED if end in by_end}),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,11 @@ class RunLooks:
     retry_of: str | None
     looks: Round
     sequences: Numbers
+
+    @property
+    def closed_at(self) -> datetime:
+        """When the last look had ended, to the minute."""
+        return self.started_at + timedelta(minutes=1 + int(self.looks.at.max()) // 60_000_000)
 
 
 def load_looks(
