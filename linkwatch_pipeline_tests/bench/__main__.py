@@ -19,6 +19,7 @@ from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
 from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
+from linkwatch_pipeline_tests.bench.warehouse import warehouse
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
@@ -27,6 +28,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "loopback": on_loopback,
     "orders": orders,
     "simulated": simulated,
+    "warehouse": warehouse,
 }
 
 

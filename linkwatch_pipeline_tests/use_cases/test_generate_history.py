@@ -24,8 +24,8 @@ def state_of(link: Link) -> Link:
 
 def test_the_fast_way_makes_what_the_store_makes_look_by_look(tmp_path: Path) -> None:
     confirm = 2  # every part of the state counts then
-    slow, recorded = made_home(tmp_path / "slow", links=LINKS, weeks=WEEKS, seed=6, confirm=confirm)
-    fast, played = made_home(tmp_path / "fast", links=LINKS, weeks=WEEKS, seed=6, confirm=confirm, in_store=False)
+    slow, recorded = made_home(tmp_path / "slow", links=LINKS, weeks=WEEKS, seed=192, confirm=confirm)
+    fast, played = made_home(tmp_path / "fast", links=LINKS, weeks=WEEKS, seed=192, confirm=confirm, in_store=False)
     with slow, fast:
         assert (recorded.observations, recorded.transitions) == (played.observations, played.transitions)
         assert recorded.transitions > 5
@@ -59,7 +59,7 @@ def test_the_same_seed_makes_the_same_history_and_another_another(tmp_path: Path
 
 
 def test_a_large_history_has_something_of_everything(tmp_path: Path) -> None:
-    app, made = made_home(tmp_path, links=3_000, weeks=5, seed=2, in_store=False)
+    app, made = made_home(tmp_path, links=3_000, weeks=5, seed=13, in_store=False)
     with app:
         report = report_week(app.store, app.warehouse, app.reports, made.weeks[-1], clock=app.clock)
     assert report.this_week.links is not None
