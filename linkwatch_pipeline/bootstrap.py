@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock, wait
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
@@ -35,7 +35,18 @@ from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
-from linkwatch_pipeline.ports import Clock, Fetcher, Metrics, Notifier, Progress, Queue, Reports, Store, Warehouse
+from linkwatch_pipeline.ports import (
+    Clock,
+    Fetcher,
+    History,
+    Metrics,
+    Notifier,
+    Progress,
+    Queue,
+    Reports,
+    Store,
+    Warehouse,
+)
 from linkwatch_pipeline.settings import (
     HOME_VARIABLE,
     PASSWORD_FILE_VARIABLE,
@@ -50,6 +61,9 @@ from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work import LocalOrder
+
+if TYPE_CHECKING:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
 
 DEFAULT_HOME = ".linkwatch"
 SKEW_BETWEEN_MACHINES = timedelta(seconds=1)
@@ -185,15 +199,32 @@ class App:
 
     @cached_property
     def warehouse(self) -> Warehouse:
-        from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
-
-        return ParquetWarehouse(self.home.warehouse)
+        return _open_warehouse(self.home)
 
     @cached_property
     def reports(self) -> Reports:
         from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
 
-        return DuckDBReports(self.home.warehouse / "observations")
+        return DuckDBReports(_open_warehouse(self.home).views)
+
+    def make_history(self, links: int, *, seed: int, first_week: datetime) -> History:
+        """A made-up history of so many links, the same for the same seed. Raises MissingExtra without numpy."""
+        try:
+            from linkwatch_pipeline.adapters.warehouse.history.generated import GeneratedHistory
+        except ImportError as exc:
+            raise MissingExtra("reports", "a made-up history") from exc
+        return GeneratedHistory(
+            links,
+            seed=seed,
+            first_week=first_week,
+            warehouse=_open_warehouse(self.home),
+            folder=self.home.warehouse,
+            confirm=self.default_confirm,
+        )
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Let the store commit many small writes together, where it gains by that."""
+        return _grouped(self.store)()
 
     @cached_property
     def shared_queue(self) -> Queue:
@@ -483,6 +514,12 @@ def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
         new_id=lambda: secrets.token_hex(8),
         allow_endpoint=settings.allow_endpoint,
     )
+
+
+def _open_warehouse(home: Home) -> ParquetWarehouse:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+
+    return ParquetWarehouse(home.warehouse)
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

@@ -14,6 +14,17 @@ from typing import Protocol, TypeVar
 
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, Ranked, RepeatedUncertainty
 from linkwatch_pipeline.domain.fetching import FetchResult
+from linkwatch_pipeline.domain.findings import (
+    ChangeKind,
+    EndingCertificate,
+    GroupCount,
+    Grouping,
+    LinkAvailability,
+    LinkChange,
+    MovedLink,
+    SlowHost,
+    SuspectedPage,
+)
 from linkwatch_pipeline.domain.hosts import (
     Admitted,
     Chance,
@@ -478,7 +489,7 @@ class Metrics(Protocol):
 
 
 class Warehouse(Protocol):
-    """The history by week, for reports: Parquet files, kept when the store has pruned."""
+    """The history by week, for reports: Parquet files, kept when the store has pruned (docs/reference/warehouse.md)."""
 
     def write_week(self, week: datetime, observations: Iterable[Observation]) -> ExportedWeek:
         """Write (or replace) one week's file, atomically."""
@@ -492,12 +503,48 @@ class Warehouse(Protocol):
         """The observations of a week's file, in (link, sequence) order; nothing if there is no file."""
         ...
 
+    def write_transitions(self, week: datetime, transitions: Iterable[Transition]) -> None:
+        """Write (or replace) one week's transitions, atomically."""
+        ...
+
+    def read_transitions(self, week: datetime) -> Iterator[Transition]:
+        """A week's transitions in (link, version) order; nothing if there is no file."""
+        ...
+
+    def write_notices(self, week: datetime, notices: Iterable[Notice]) -> None:
+        """Write (or replace) one week's notices, atomically."""
+        ...
+
+    def read_notices(self, week: datetime) -> Iterator[Notice]:
+        """A week's notices in transition id order; nothing if there is no file."""
+        ...
+
+    def write_links(self, links: Iterable[Link]) -> None:
+        """Write (or replace) the registry as it is now: who owns a link and where it stands."""
+        ...
+
+    def summarise_week(self, week: datetime) -> bool:
+        """Bring a week's aggregates up to date with the files of it and the next; whether that took writing."""
+        ...
+
+    def set_aside(self, week: datetime) -> str:
+        """Rename a week's damaged file, so that the other weeks can be read; its new name."""
+        ...
+
+    def write_views(self) -> None:
+        """Write the DuckDB file with the views over the warehouse, for analysts."""
+        ...
+
+    def forget_weeks(self, *, before: datetime) -> Sequence[datetime]:
+        """Delete the observations of earlier weeks that have aggregates; these stay for good. The weeks deleted now."""
+        ...
+
 
 class Reports(Protocol):
     """What the warehouse's weeks say. A link counts once a week, checks by hand never (`domain.coverage`).
 
-    A week without a file, or without looks of a run, is left out or answered with nothing.
-    Each may raise StoreUnusable (a damaged file) and MissingExtra.
+    A week without a file, or without looks of a run, is left out or answered with nothing. `most` bounds the rows of a
+    list; its total says how many there are. Each may raise StoreUnusable (a damaged file) and MissingExtra.
     """
 
     def weeks(self) -> Sequence[datetime]:
@@ -508,8 +555,19 @@ class Reports(Protocol):
         """How many links ended with which outcome, each week up to `through`; what did not occur is left out."""
         ...
 
+    def groups(self, week: datetime, *, by: Grouping, most: int) -> Ranked[GroupCount]:
+        """The week's links by owner, host or file, those with the most broken ones first, then the largest."""
+        ...
+
     def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:
         """The hosts with the most links broken, uncertain or throttled, the worst first."""
+        ...
+
+    def changes(self, week: datetime, *, kind: ChangeKind, most: int) -> Ranked[LinkChange]:
+        """The links that broke, recovered or are still broken at the end of a week, the longest since first.
+
+        Links retired or given another URL since are left out of those still broken.
+        """
         ...
 
     def repeated_uncertainty(self, week: datetime, *, at_least: int, most: int) -> Ranked[RepeatedUncertainty]:
@@ -518,6 +576,62 @@ class Reports(Protocol):
 
     def content_changed(self, week: datetime, *, most: int) -> Ranked[ChangedContent]:
         """The links whose page lacked the expected text, in id order."""
+        ...
+
+    def moved_for_good(self, week: datetime, *, most: int) -> Ranked[MovedLink]:
+        """The links whose two latest looks were led by 301 and 308 alone to the same address, in id order."""
+        ...
+
+    def suspected_pages(self, week: datetime, *, most: int) -> Ranked[SuspectedPage]:
+        """The reachable links whose page may be another than was meant, the most suspected first."""
+        ...
+
+    def ending_certificates(self, week: datetime, *, within: timedelta, most: int) -> Ranked[EndingCertificate]:
+        """The hosts whose certificate ends `within` that time of the look, the soonest first."""
+        ...
+
+    def slowest_hosts(self, week: datetime, *, most: int) -> Ranked[SlowHost]:
+        """The hosts by the median time of their answers, the slowest first."""
+        ...
+
+    def availability(self, week: datetime, *, weeks: int, most: int) -> Ranked[LinkAvailability]:
+        """The links of this week that were broken in any of the last `weeks` weeks, the least available first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedRun:
+    """A made-up run as it will have closed, and its looks in (link, sequence) order."""
+
+    run: Run
+    observations: tuple[Observation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedWeek:
+    """A made-up week that is in the warehouse: its closed runs, and the changes that it made."""
+
+    exported: ExportedWeek
+    runs: tuple[Run, ...]
+    transitions: tuple[Transition, ...]
+    notices: tuple[Notice, ...]
+
+
+class History(Protocol):
+    """A made-up history of links. Its weeks are asked for in order, each once, in one of two ways."""
+
+    def owners(self) -> Sequence[Owner]: ...
+
+    def links(self) -> Iterator[Link]:
+        """The links as they stand after the weeks that were played; before the first, as registered."""
+        ...
+
+    def next_week(self, week: datetime) -> Iterator[ScriptedRun]:
+        """The looks of a week's runs, for somebody who records them one by one."""
+        ...
+
+    def play_week(self, week: datetime) -> PlayedWeek:
+        """Record a week's looks straight into the warehouse, with what a store would have made of them."""
         ...
 
 

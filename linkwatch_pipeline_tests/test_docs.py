@@ -21,9 +21,11 @@ import pytest
 
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.adapters.store.rows import JOBS
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS
+from linkwatch_pipeline.adapters.warehouse import schema
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.bootstrap import make_home
 from linkwatch_pipeline.domain import health
+from linkwatch_pipeline.domain.findings import Suspicion
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.outcomes import Outcome
@@ -295,7 +297,31 @@ def test_tables_and_columns_of_the_database_are_documented() -> None:
     documented = {row[0].strip("`"): _CODE.findall(row[2]) for row in table_rows(section(text, "The database"))}
     assert documented == tables
     assert set(tables["jobs"]) == set(JOBS.columns)  # the schema was read rightly
-    assert list(COLUMNS) == tables["observations"]  # "columns are those of the table observations"
+    assert list(COLUMNS) == tables["observations"]
+
+
+def test_columns_of_the_warehouse_are_documented() -> None:
+    text = (DOCS / "reference" / "warehouse.md").read_text(encoding="utf-8")
+    observations = section(text, "Columns of observations")
+    assert {row[0].strip("`"): row[1] for row in table_rows(observations) if len(row) == 3} == COLUMNS
+    in_file = {row[0].strip("`") for row in table_rows(observations) if len(row) == 2}
+    assert in_file >= set(schema.STORED) - set(COLUMNS)
+    others = {
+        row[0].strip("`"): _CODE.findall(row[1]) for row in table_rows(section(text, "Columns of the other files"))
+    }
+    assert others == {
+        "transitions": [*schema.TRANSITIONS, "week"],
+        "notices": [*schema.NOTICES, "week"],
+        "summaries": list(schema.SUMMARY),
+        "links": list(schema.LINKS),
+        "pages": list(schema.PAGES),
+    }
+    assert f"(now `{schema.SCHEMA_VERSION}`)" in text
+
+
+def test_every_suspicion_is_explained() -> None:
+    text = (DOCS / "explanation" / "counting-rules.md").read_text(encoding="utf-8")
+    assert set(Suspicion) <= names_in_first_column(text)
 
 
 A_MOMENT = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
@@ -338,6 +364,7 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "mutes": set(read("linkwatch mutes")[0]),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
+        "generate-history": set(read("linkwatch --home made generate-history --links 5 --weeks 1")),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),
         "demo": set(read("linkwatch demo")),
         "status show": set(shown_status_document(A_SERVICE, now=A_MOMENT)),

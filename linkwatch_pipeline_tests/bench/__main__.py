@@ -22,6 +22,7 @@ from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
 from linkwatch_pipeline_tests.bench.status import service_status
 from linkwatch_pipeline_tests.bench.store_calls import store_calls
+from linkwatch_pipeline_tests.bench.warehouse import warehouse
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
@@ -34,6 +35,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "simulated": simulated,
     "store-calls": store_calls,
     "status": service_status,
+    "warehouse": warehouse,
 }
 
 

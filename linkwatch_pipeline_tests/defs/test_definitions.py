@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.definitions import defs
 from linkwatch_pipeline.defs import report
 from linkwatch_pipeline.defs.pictures import MOST_LINES, outcome_bars, page_links

@@ -22,6 +22,7 @@ from linkwatch_pipeline.entrypoints.cli import (
     demo,
     dev,
     fixture,
+    generate_history,
     health,
     history,
     import_file,
@@ -115,6 +116,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     worker.worker,
     history.export,
     history.import_history,
+    generate_history.generate_history,
     dev.dev,
     fixture.fixture,
 ):
