@@ -275,13 +275,6 @@ def test_assets_and_their_checks_schedules_and_sensors_are_documented() -> None:
     assert "weekly_check" in words
 
 
-def test_the_readme_does_not_call_absent_what_exists() -> None:
-    rows = table_rows(section((ROOT / "README.md").read_text(encoding="utf-8"), "What exists today, and what does not"))
-    absent = {name for row in rows if row[1] == "not there yet" for name in _CODE.findall(row[0])}
-    assert absent
-    assert not absent & set(linkwatch.commands)
-
-
 def test_tables_and_columns_of_the_database_are_documented() -> None:
     schema = "".join(
         file.read_text(encoding="utf-8")
