@@ -15,6 +15,7 @@ from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
+from linkwatch_pipeline.domain.page_hints import page_hints
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import Recorded, RecordKind
 from linkwatch_pipeline.domain.redaction import redacted_url
@@ -164,8 +165,12 @@ def observe(
         final_url=redacted_url(result.final_url),
         redirects=tuple(RedirectHop(url=redacted_url(hop.url), status=hop.status) for hop in result.redirects),
         tls_not_after=result.tls_not_after,
-        page_hints=result.page_hints,
+        page_hints=_hints_of(result) if success else (),
     )
+
+
+def _hints_of(result: FetchResult) -> tuple[str, ...]:
+    return page_hints(result.body, content_type=result.content_type, charset=result.charset)
 
 
 async def _record(parts: CheckParts, job: JobRecord, observation: Observation, send: SendHead) -> None:
