@@ -197,6 +197,25 @@ class App:
 
         return LocalMetrics(self.home.metrics_file)
 
+    @contextmanager
+    def shared_warehouse(self) -> Iterator[Warehouse]:
+        """The warehouse for the time of a block: brought up to date from its bucket before, copied there afterwards.
+
+        Without the setting `warehouse_bucket` it is just the folder's. Raises StoreUnavailable, MissingExtra.
+        """
+        if not self.settings.warehouse_bucket:
+            yield self.warehouse
+            return
+        try:
+            from linkwatch_pipeline.adapters.warehouse.bucket import connect_bucket
+        except ModuleNotFoundError as error:
+            raise MissingExtra("aws", "the setting 'warehouse_bucket'") from error
+        bucket, _, prefix = self.settings.warehouse_bucket.partition("/")
+        copy = connect_bucket(self.home.warehouse, bucket=bucket, prefix=prefix)
+        copy.fetch()
+        yield self.warehouse
+        copy.store()
+
     @cached_property
     def warehouse(self) -> Warehouse:
         return _open_warehouse(self.home)

@@ -102,8 +102,9 @@ def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[N
     """
     app: App = context.resources.app
     week = context.partition_time_window.start
-    report = report_week(app.store, app.warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
-    pruned = prune_history(app.store, app.warehouse, clock=app.clock)
+    with app.shared_warehouse() as warehouse:
+        report = report_week(app.store, warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
+        pruned = prune_history(app.store, warehouse, clock=app.clock)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": report.exported.rows,

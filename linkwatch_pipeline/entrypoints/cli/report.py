@@ -36,9 +36,9 @@ def report(context: click.Context, week: str | None, as_json: bool) -> None:
     from linkwatch_pipeline.use_cases.report import newest_week, report_week
 
     asked = parse_week(week) if week is not None else None
-    with open_app(context) as app:
+    with open_app(context) as app, app.shared_warehouse() as warehouse:
         monday = asked or newest_week(app.store, app.reports, now=app.clock.now())
-        found = report_week(app.store, app.warehouse, app.reports, monday, clock=app.in_week(monday).clock)
+        found = report_week(app.store, warehouse, app.reports, monday, clock=app.in_week(monday).clock)
     print_json(report_document(found)) if as_json else _print_report(found)
 
 
