@@ -250,7 +250,7 @@ def test_twenty_workers_lose_no_count_though_overlapping_transactions_are_cancel
         assert (proxy.conflicts == 0) is (hosts == 20)
 
 
-SEEDS_OF_SEVERAL_HOSTS = (4, 5)
+SEEDS_OF_SEVERAL_HOSTS = (1, 10)
 
 
 def test_no_two_hosts_of_a_simulated_week_share_an_item(ministack: Cloud) -> None:
