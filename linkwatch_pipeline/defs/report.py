@@ -14,9 +14,10 @@ from linkwatch_pipeline.defs.weekly import weekly_freshness, weekly_partitions
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, RepeatedUncertainty, WeekCount, percent
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_key
 from linkwatch_pipeline.use_cases.export_week import prune_history
-from linkwatch_pipeline.use_cases.report import CoverageReport, report_week
+from linkwatch_pipeline.use_cases.report import report_week
 
 WEEKS_COMPARED = 26
 MOST_ROWS = 200

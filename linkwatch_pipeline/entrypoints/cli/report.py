@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.domain.findings import GroupCount, LinkAvailability
     from linkwatch_pipeline.domain.links import Link
     from linkwatch_pipeline.domain.reasons import Reason
-    from linkwatch_pipeline.use_cases.report import CoverageReport
+    from linkwatch_pipeline.domain.report import CoverageReport
 
 T = TypeVar("T")
 

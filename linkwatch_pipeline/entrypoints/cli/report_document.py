@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.coverage import Ranked, WeekCount
     from linkwatch_pipeline.domain.links import Link
-    from linkwatch_pipeline.use_cases.report import CoverageReport
+    from linkwatch_pipeline.domain.report import CoverageReport
 
 LISTS = (
     "by_owner",
