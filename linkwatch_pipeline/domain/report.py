@@ -110,11 +110,20 @@ class CoverageReport:
     def of_owner(self, owner: str | None) -> CoverageReport:
         """The same report with the links of one owner alone (None: those of nobody).
 
-        The lists have to be whole: what was cut off is missing here too. Counts of weeks and hosts are everybody's.
+        The lists have to be whole: what was cut off is missing here too. Weeks are everybody's; hosts are left out.
         """
         own: dict[str, Any] = {name: self._own(getattr(self, name), owner) for name in LISTS_OF_LINKS}
         groups = tuple(group for group in self.by_owner.rows if group.name == owner)
-        return replace(self, by_owner=Ranked(rows=groups, total=len(groups)), **own)
+        hosts: Ranked[Any] = Ranked()
+        return replace(
+            self,
+            by_owner=Ranked(rows=groups, total=len(groups)),
+            by_host=hosts,
+            worst_hosts=hosts,
+            slowest_hosts=hosts,
+            ending_certificates=hosts,
+            **own,
+        )
 
     def _own(self, found: Ranked[Any], owner: str | None) -> Ranked[Any]:
         rows = tuple(row for row in found.rows if self.owner_of(row.link_id) == owner)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_ROWS = 200  # of each table
+MOST_OF_BACKGROUND = 50
 WEEKS_SHOWN = 52
 INDEX = "index.html"
 _LONGEST = 300  # characters of a cell
@@ -45,7 +46,7 @@ def html_report(report: CoverageReport, *, most: int = MOST_ROWS) -> str:
         "report.html",
         report=report,
         title=f"Links of week {week_key(report.this_week.week)}",
-        parts=(*parts(report, most=most), background(report, most=most)),
+        parts=(*parts(report, most=most), background(report, most=min(most, MOST_OF_BACKGROUND))),
         weeks=weeks_section(report.weeks, most=WEEKS_SHOWN),
         by_outcome=[(o, w, report.this_week.count(o), report.this_week.share(o)) for o, w in OUTCOME_WORDS.items()],
     )
@@ -93,7 +94,7 @@ def _file_names(owners: Iterable[str | None]) -> Iterator[str]:
 
 
 def _render(template: str, **values: Any) -> str:
-    style, script = _part("report.css"), _part("sort.js")
+    style, script = _part("report.css"), _part("report.js")
     own = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     return _environment().get_template(template).render(style=style, script=script, policy=policy, **values)

@@ -74,7 +74,7 @@ def _inert(text: str) -> str:
 
     The element and not backticks: a table's `|` cannot be written between those.
     """
-    signs = re.sub(r"[^\w\s./-]|_", lambda sign: f"&#{ord(sign[0])};", cut(visible(text), _LONGEST))
+    signs = re.sub(r"[^\w\s./:,;()+=?%-]|_|:(?=//)", lambda sign: f"&#{ord(sign[0])};", cut(visible(text), _LONGEST))
     return f"<code>{signs}</code>"
 
 

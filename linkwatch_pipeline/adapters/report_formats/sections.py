@@ -205,7 +205,10 @@ class _Maker:
             (*_LINK, _url("new address"), *_numbers("hops"), Column(label="since", kind=Kind.MOMENT)),
             key="moved_for_good",
             title="Moved for good",
-            says="Redirected by 301 or 308 alone to the same address, twice. `--patches` writes the change.",
+            says=(
+                "Redirected by 301 or 308 alone to the same address, twice. "
+                "linkwatch report --patches writes the change."
+            ),
             empty="No page moved for good.",
         )
 

@@ -30,3 +30,8 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
     });
   });
 });
+// A phone shows long tables when they are asked for; paper shows all of them.
+document.querySelectorAll("details.long").forEach(function (details) {
+  if (window.matchMedia("(max-width: 46rem)").matches) details.open = false;
+  window.addEventListener("beforeprint", function () { details.open = true; });
+});
