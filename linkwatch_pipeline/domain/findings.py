@@ -43,7 +43,7 @@ class Suspicion(StrEnum):
     FRONT_PAGE = "front_page"  # a deep link ended at a front page
     ERROR_PAGE = "error_page"  # it ended at an address that names an error page
     SAME_PAGE = "same_page"  # several links of its host gave the very same bytes
-    OTHER_SITE = "other_site"  # it ends on another site, where it once ended on its own
+    OTHER_SITE = "other_site"  # it ends on another site, and was found at its own address before
     PARKING_HOST = "parking_host"  # it ended at a service that parks domains
     PAGE_HINT = "page_hint"  # the page itself said so
 

@@ -38,6 +38,7 @@ PARKING_SERVICES = (
     "above.com", "afternic.com", "bodis.com", "dan.com", "domainmarket.com", "hugedomains.com", "parkingcrew.net",
     "sav.com", "sedo.com", "sedoparking.com", "undeveloped.com", "uniregistry.com", "voodoo.com",
 )  # fmt: skip
+WEEKS_BETWEEN_LOOKS = 8  # an older look says nothing of what is stable now
 _ERROR_PATH = r"(^|[/_.-])(404|410|error|errors|notfound|not[-_]found|page[-_]not[-_]found|missing)([/_.-]|$)"
 
 
@@ -97,7 +98,8 @@ class DuckDBReports:
 
     def moved_for_good(self, week: datetime, *, most: int) -> Ranked[MovedLink]:
         """The links whose two latest looks were led by 301 and 308 alone to the same address, in id order."""
-        return _ranked(self._ask("moved_for_good", None, week, **_within(week), most=most), _moved)
+        first = week - WEEKS_BETWEEN_LOOKS * WEEK
+        return _ranked(self._ask("moved_for_good", first, week, **_within(week), most=most), _moved)
 
     def suspected_pages(self, week: datetime, *, most: int) -> Ranked[SuspectedPage]:
         """The reachable links whose page may be another than was meant, the most suspected first."""

@@ -6,20 +6,26 @@ WITH ended AS (
     WHERE run_id >= $since AND run_id < $until
 ),
 named AS (
-    SELECT
-        ended.outcome,
-        CASE $by
-            WHEN 'host' THEN [host_of(pages.url)]
-            WHEN 'owner' THEN [links.owner]
-            ELSE list_distinct(list_transform(links.places, lambda place: place.file))
-        END AS names
+    SELECT outcome, host_of(url) AS name
+    FROM ended
+    JOIN pages USING (page)
+    WHERE $by = 'host'
+    UNION ALL
+    SELECT outcome, owner AS name
     FROM ended
     JOIN pages USING (page)
     LEFT JOIN links USING (link_id)
+    WHERE $by = 'owner'
+    UNION ALL
+    SELECT outcome, unnest(list_distinct(list_transform(places, lambda place: place.file))) AS name
+    FROM ended
+    JOIN pages USING (page)
+    JOIN links USING (link_id)
+    WHERE $by = 'file'
 ),
 counted AS (
     SELECT name, count(*) AS links, count(*) FILTER (outcome = 'broken') AS broken, histogram(outcome) AS outcomes
-    FROM (SELECT outcome, unnest(names) AS name FROM named)
+    FROM named
     GROUP BY name
 )
 SELECT name, links, outcomes, count(*) OVER () AS total

@@ -1,4 +1,4 @@
--- Links whose two latest looks were led by 301 and 308 alone to one and the same address:
+-- Links whose two latest looks, of the files at hand, were led by 301 and 308 alone to one and the same address:
 -- (link_id, url, target, hops, earlier look in microseconds, links in all).
 WITH moved_now AS (
     SELECT page, final_url, len(redirects) AS hops

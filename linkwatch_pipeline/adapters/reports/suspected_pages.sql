@@ -24,19 +24,16 @@ candidates AS (
     WHERE NOT stayed OR len(page_hints) > 0 OR alike.pages IS NOT NULL
 ),
 strayed AS (
-    SELECT page, site
+    SELECT page
     FROM candidates
     WHERE final_url IS NOT NULL AND site_of(host_of(final_url)) <> site
 ),
--- Of those that end on another site now, the ones that ended on their own before.
+-- Of those that end on another site now, the ones that were found at their own address before.
 at_home_before AS (
     SELECT DISTINCT looks.page
     FROM looks
-    JOIN strayed USING (page)
-    WHERE
-        looks.run_id < $since
-        AND looks.outcome = 'reachable'
-        AND (looks.stayed OR site_of(host_of(looks.final_url)) = strayed.site)
+    SEMI JOIN strayed USING (page)
+    WHERE looks.run_id < $since AND looks.outcome = 'reachable' AND looks.stayed
 ),
 judged AS (
     SELECT

@@ -1,7 +1,13 @@
 -- The views of the warehouse, over the views `..._files` (the weeks' Parquet files) and `pages`.
 
 -- The host of a URL as it is stored: canonical, so without credentials, in lower case, as an A-label or [address].
-CREATE MACRO host_of(address) AS regexp_extract(address, '^[a-z]+://(\[[^\]]*\]|[^/?#:]*)', 1);
+-- Nearly all are plain, and a split is many times faster than the pattern.
+CREATE MACRO host_of(address) AS
+    CASE
+        WHEN regexp_matches(split_part(address, '/', 3), '[?#\[]')
+            THEN regexp_extract(address, '^[a-z]+://(\[[^\]]*\]|[^/?#:]*)', 1)
+        ELSE split_part(split_part(address, '/', 3), ':', 1)
+    END;
 -- What follows the host and port, without query and fragment.
 CREATE MACRO path_of(address) AS regexp_extract(address, '^[a-z]+://[^/?#]*([^?#]*)', 1);
 -- The part of a host name that somebody registered, as near as a rule of thumb comes: example.com, example.co.uk.
