@@ -7,6 +7,7 @@ import itertools
 import json
 import shutil
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,7 @@ class Browser:
         self.complaints: list[str] = []
         self.requested: list[str] = []
         self._numbers = itertools.count(1)
+        self._stack = ExitStack()
         self._process = subprocess.Popen(
             [FOUND, *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
             stderr=subprocess.PIPE,
@@ -50,7 +52,8 @@ class Browser:
     def _connect(self) -> ClientConnection:
         assert self._process.stderr is not None
         said = next(line for line in self._process.stderr if line.startswith("DevTools listening on "))
-        socket = connect(said.removeprefix("DevTools listening on ").strip(), max_size=None, open_timeout=30)
+        address = said.removeprefix("DevTools listening on ").strip()
+        socket = self._stack.enter_context(connect(address, max_size=None, open_timeout=30))
         self._socket, self._session = socket, ""
         pages = self._ask("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in pages if target["type"] == "page")
@@ -124,5 +127,5 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self._stack.close()
         self._end()

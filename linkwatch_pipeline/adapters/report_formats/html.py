@@ -122,7 +122,7 @@ def _environment() -> Environment:
         "words": OUTCOME_WORDS,
         "warn_below": WARN_BELOW,
         "is_poor": is_poor,
-        "is_web_address": inert.is_web_address,
+        "web_address": inert.web_address,
     }
     return environment
 

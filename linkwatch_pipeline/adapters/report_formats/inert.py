@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
+from linkwatch_pipeline.domain.urls import RefusedUrl, canonical_url
 
 # With these a spreadsheet begins a formula; the wide ones are what some input methods write for them.
 _FORMULA = re.compile("^[\\s'\"]*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
@@ -27,10 +27,9 @@ def no_formula(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def is_web_address(url: str) -> bool:
-    """Whether one may be led there with a click: http or https, and as strictly written as a link of the registry."""
+def web_address(url: str) -> str | None:
+    """Where a click may lead: http or https, in the registry's own spelling, which is ASCII; None for all else."""
     try:
-        parse_url(url)
+        return canonical_url(url)
     except RefusedUrl:
-        return False
-    return True
+        return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from linkwatch_pipeline.adapters.report_formats.inert import cut, is_web_address, visible
+from linkwatch_pipeline.adapters.report_formats.inert import cut, visible, web_address
 from linkwatch_pipeline.adapters.report_formats.sections import (
     Cell,
     Kind,
@@ -64,9 +64,9 @@ def _cell(cell: Cell, kind: Kind) -> str:
         return format_seconds(cell)
     if isinstance(cell, int):
         return str(cell)
-    if kind is Kind.URL and is_web_address(cell):
-        return f"[{_inert(cell)}](<{_destination(cell)}>)"
-    return cell if _OWN_WORDS.fullmatch(cell) else _inert(cell)
+    if kind is Kind.URL and (address := web_address(cell)) is not None:
+        return f"[{_inert(cell)}](<{_destination(address)}>)"
+    return cut(cell, _LONGEST) if _OWN_WORDS.fullmatch(cell) else _inert(cell)
 
 
 def _inert(text: str) -> str:
@@ -79,5 +79,5 @@ def _inert(text: str) -> str:
 
 
 def _destination(url: str) -> str:
-    """An address as Markdown and its tables read it back: entities stay what they are."""
+    """A canonical address as Markdown and its tables read it back: entities stay what they are."""
     return re.sub(r"[<>|`\[\]]", lambda sign: f"%{ord(sign[0]):02X}", url).replace("&", "&amp;")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linkwatch_pipeline.adapters.report_formats.csv_table import csv_line
-from linkwatch_pipeline.adapters.report_formats.inert import is_web_address
+from linkwatch_pipeline.adapters.report_formats.inert import web_address
 from linkwatch_pipeline.adapters.report_formats.spelling import CannotStandHere, find_url, respell
 from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.findings import MovedLink
@@ -76,7 +76,7 @@ def _moves(row: MovedLink, link: Link | None) -> Iterator[Move]:
     told = Move(link_id=row.link_id, url=row.url, target=row.target)
     if link is None or link.retired_at is not None or link.url != row.url:
         yield replace(told, why="the link is retired or has another URL by now")
-    elif not is_web_address(row.target):
+    elif web_address(row.target) is None:
         yield replace(told, why="the new address is not one that could be watched")
     elif not link.places:
         yield replace(told, why="no place in the handbook is known; it was not registered by a scan")

@@ -64,7 +64,8 @@ def _results(found: Annotation) -> Iterator[dict[str, Any]]:
 def _location(found: Annotation, place: Place | None) -> dict[str, Any]:
     if place is None:
         return {"logicalLocations": [{"fullyQualifiedName": visible(found.url), "kind": "resource"}]}
-    artifact = {"uri": quote(place.file), "uriBaseId": "HANDBOOK"}
+    safe = "" if place.file.startswith("/") else "/"  # `//name/` would name another machine
+    artifact = {"uri": quote(place.file, safe=safe, errors="backslashreplace"), "uriBaseId": "HANDBOOK"}
     return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": place.line}}}
 
 
