@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from linkwatch_pipeline.adapters.report_formats.html import html_report
+from linkwatch_pipeline.adapters.report_formats.writing import write_whole
 from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
 from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
@@ -101,11 +103,14 @@ def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[N
     app: App = context.resources.app
     week = context.partition_time_window.start
     report = report_week(app.store, app.warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
+    page = app.home.report_page(week_key(week))
+    write_whole(page, [html_report(report)])
     pruned = prune_history(app.store, app.warehouse, clock=app.clock)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": report.exported.rows,
             **_shown(report),
+            "page": dg.MetadataValue.path(str(page)),
             "folder": dg.MetadataValue.path(str(app.home.warehouse)),
             "file_written_now": report.exported.written,
             "pruned_observations": sum(pruned_week.rows for pruned_week in pruned.weeks),

@@ -38,7 +38,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     report = a_report("https://docs.example/b", "https://docs.example/a", *HOSTILE)
     (folder / "report.html").write_text(html_report(report, most=25), encoding="utf-8")
-    for name, page in overview_pages(report, [], most=3):
+    (folder / "short.html").write_text(html_report(report, most=2), encoding="utf-8")  # axe looks at every pixel
+    for name, page in overview_pages(report, [], most=2):
         (folder / name).write_text(page, encoding="utf-8")
     return folder
 
@@ -60,8 +61,8 @@ def test_pages_fit_the_screen_and_load_nothing(browser: Browser, pages: Path, na
 @pytest.mark.parametrize(
     ("name", "width", "dark"),
     [
-        ("report.html", 1200, False),
-        ("report.html", 380, True),
+        ("short.html", 1200, False),
+        ("short.html", 380, True),
         ("index.html", 380, False),
         ("owner-docs-team.html", 1200, True),
     ],
