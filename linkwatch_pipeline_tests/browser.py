@@ -69,13 +69,17 @@ class Browser:
         self.complaints.clear()
         self.requested.clear()
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self._ask("Emulation.setEmulatedMedia", features=scheme)
+        self._ask("Emulation.setEmulatedMedia", media="", features=scheme)
         self._ask("Emulation.setScriptExecutionDisabled", value=not script)
         self._ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self._ask("Page.navigate", url=page.as_uri())
         self._wait_for("Page.loadEventFired")
+
+    def print_out(self) -> None:
+        """Show the page as it would be on paper."""
+        self._ask("Emulation.setEmulatedMedia", media="print")
 
     def run(self, program: str) -> Any:
         """The value of a JavaScript expression; a promise is waited for. Runs beside the page's own policy."""

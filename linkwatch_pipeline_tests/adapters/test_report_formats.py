@@ -144,7 +144,7 @@ def test_junit_fails_what_is_broken_and_skips_what_is_not_known() -> None:
     }
     failed = next(root.iter("testcase"))
     assert (failed.get("classname"), failed.get("line"), failed.get("time")) == ("docs-team", "3", "0.120")
-    assert failed[0].get("message") == "broken since 2026-09-28: HTTP 404, last good since 2026-08-24"
+    assert failed[0].get("message") == "broken since 2026-09-28: HTTP 404; good from 2026-08-24 until then"
 
 
 def test_markdown_shows_every_section_and_leads_to_pages() -> None:

@@ -75,7 +75,8 @@ def test_sections_without_rows_say_so() -> None:
     for key, words in SECTIONS.items():
         assert words in text_of(section(tree, key))
     page = text_of(tree)
-    assert "0 to mend" in page
+    assert "0 to mend 0 broken, 0 without the expected text, 0 moved for good; nobody looked in this week" in page
+    assert not [element for element in tree.iter(f"{XHTML}li") if element.get("class") == "good"]
     assert "no data nobody knows" in page
     assert "no data coverage" in page
     assert "No data: nobody looked in this week." in page

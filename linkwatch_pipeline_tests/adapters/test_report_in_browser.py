@@ -95,6 +95,14 @@ def test_the_page_is_whole_without_its_script(browser: Browser, pages: Path) -> 
     assert browser.run(OVERFLOW) <= 0
 
 
+def test_paper_shows_whole_tables_in_black_on_white(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "report.html", width=700, dark=True)
+    browser.print_out()
+    assert browser.run(OVERFLOW) <= 0
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
 def test_an_injected_script_would_not_run(browser: Browser, tmp_path: Path) -> None:
     """The policy holds even if a text got through as markup."""
     page = html_report(a_report()).replace("</main>", "<script>document.title = 'owned'</script></main>")

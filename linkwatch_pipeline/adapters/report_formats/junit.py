@@ -63,7 +63,7 @@ def _cases(report: CoverageReport, ends: Iterable[LinkEnd]) -> Iterator[_Case]:
 
 def _broken(change: LinkChange) -> str:
     status = f"HTTP {change.status}" if change.status is not None else "no answer"
-    good = f", last good since {change.last_good:%Y-%m-%d}" if change.last_good is not None else ""
+    good = f"; good from {change.last_good:%Y-%m-%d} until then" if change.last_good is not None else ""
     return f"broken since {change.since:%Y-%m-%d}: {status}{good}"
 
 

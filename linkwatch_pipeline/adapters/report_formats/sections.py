@@ -177,12 +177,12 @@ class _Maker:
 
     def changes(self, name: str, title: str, says: str, empty: str) -> Section:
         found: Ranked[LinkChange] = getattr(self.report, name)
-        last = Column(label="last good", kind=Kind.MOMENT)
-        columns = (Column(label="since", kind=Kind.MOMENT), *(() if name == "recovered" else (last,)))
+        times = ("found since",) if name == "recovered" else ("broken since", "good from")  # until it broke
+        columns = tuple(Column(label=label, kind=Kind.MOMENT) for label in times)
 
         def row(change: LinkChange) -> tuple[Cell, ...]:
-            times = (change.since,) if name == "recovered" else (change.since, change.last_good)
-            return (*self._link(change.link_id), change.url, *times, change.status, _word(change.seen))
+            moments = (change.since, change.last_good)[: len(columns)]
+            return (*self._link(change.link_id), change.url, *moments, change.status, _word(change.seen))
 
         titled = {"key": name, "title": title, "says": says, "empty": empty}
         return self._section(found, row, (*_LINK, *columns, *_numbers("status"), Column(label="this week")), **titled)
