@@ -160,6 +160,7 @@ def test_a_handbook_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("a.md", "see https://a.example/x, or (https://a.example/x)", "https://b.example/", "see {}, or ({})"),
         ("a.md", "**https://a.example/x**", "https://b.example/", "**{}**"),
         ("a.md", "[a](https://a.example/x)[b](https://a.example/x#f)", "https://b.example/", "[a]({})[b]({}#f)"),
+        ("a.md", "[a](https://a.example/x#f)[b](https://a.example/x)", "https://b.example/", "[a]({}#f)[b]({})"),
         ("a.md", "https://a.example/x?a", "https://b.example/", "https://a.example/x?a"),
         ("a.md", "<https://a.example/x>", "https://b.example/?a=1&copy=2", "<https://b.example/?a=1&amp;copy=2>"),
         ("a.csv", "1,https://a.example/x,2", "https://b.example/", "1,{},2"),

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 
 from linkwatch_pipeline.domain.urls import RefusedUrl, canonical_url
 
-_BEGIN = re.compile(r"(?<![A-Za-z0-9+.:/-])(?:https?:)?//", re.IGNORECASE)
-# What no URL holds as it is written in any kind of file.
-_RUN = re.compile(r"[^\s<>\"`{}|\\^\x00-\x1f\x7f]+")
+# What begins like a URL, up to a sign that no URL holds in any kind of file; a canonical one has 2,048 signs at most.
+_RUN = re.compile(r"(?<![A-Za-z0-9+.:/-])(?:https?:)?//[^\s<>\"`{}|\\^\x00-\x1f\x7f]{0,4096}", re.IGNORECASE)
+_MOST_ENDS = 12  # that one run of signs is tried with: a line of brackets alone must not take minutes
 _TRAILING = re.compile(r"[.,;:!?'*_~)\]]+$")
 _CLOSING = {")": "(", "]": "["}
 _MARKUP = (".html", ".htm", ".xhtml", ".xml")
@@ -42,12 +42,9 @@ class Spelled:
 def find_url(line: str, url: str, *, file: str) -> Iterator[Spelled]:
     """Each place in the line where `url` (canonical) is written, from left to right."""
     position = 0
-    while begin := _BEGIN.search(line, position):
-        run = _RUN.match(line, begin.start())
-        if run is None:  # `//` and nothing more
-            position = begin.end()
-            continue
-        ends = sorted(_ends(run[0], file), reverse=True)
+    while run := _RUN.search(line, position):
+        # The shortest first: what follows stays as it is, and is looked at too.
+        ends = sorted(set(_ends(run[0], file)))[:_MOST_ENDS]
         length = next((end for end in ends if _reads_as(run[0][:end], file) == url), None)
         if length is not None:
             text = run[0][:length]
@@ -59,7 +56,7 @@ def find_url(line: str, url: str, *, file: str) -> Iterator[Spelled]:
                 fragment=mark + fragment,
                 before=line[: run.start()][-1:],
             )
-        position = run.start() + (length or ends[-1] or len(run[0]))
+        position = run.start() + (length or ends[0])
 
 
 def respell(target: str, old: Spelled, *, file: str) -> str:
