@@ -24,6 +24,7 @@ LEFT_OUT = (
     "entrypoints/cli",
     "adapters/fixture_site.py",
     "adapters/handbook",
+    "adapters/report_formats",
     "adapters/reports",
     "adapters/tables",
     "adapters/warehouse",
