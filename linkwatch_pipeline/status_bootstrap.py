@@ -178,7 +178,9 @@ def check_status_settings(settings: StatusSettings) -> None:
         check_redis_url(settings.redis_url)
 
 
-def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) -> StatusApp:
+def status_app_without_home(
+    settings: StatusSettings, env: Mapping[str, str], *, outbox: Store | None = None
+) -> StatusApp:
     """For a Lambda function: the public Internet, within LINKWATCH_ALLOWED_HOSTS, as LINKWATCH_CONTACT.
 
     Raises: ConfigurationError.
@@ -187,7 +189,7 @@ def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) ->
     policy: Policy = PublicPolicy()
     if known.allowed_hosts:
         policy = AllowedHosts(policy, known.allowed_hosts)
-    return build_status_app(settings, policy=policy, user_agent=status_user_agent(known.contact))
+    return build_status_app(settings, policy=policy, user_agent=status_user_agent(known.contact), outbox=outbox)
 
 
 def status_user_agent(contact: str) -> str:
