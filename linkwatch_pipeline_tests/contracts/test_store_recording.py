@@ -272,6 +272,15 @@ class TestReplayAndConflict:
             record(store, replace(first, sequence=4))
         assert contents(store) == before
 
+    def test_a_change_of_a_service_is_recorded_under_its_own_job_id_and_once(self, store: Store) -> None:
+        link = registered(store, a_link("service-s1", confirm=1))
+        told = replace(an_observation(link, 404, sequence=0), job_id="service:s1:1@2026-11-29T09:00:00Z")
+        first = record(store, told)
+        assert first.transition is not None
+        before = contents(store)
+        assert record(store, told).kind is RecordKind.DUPLICATE
+        assert contents(store) == before
+
     def test_a_link_id_with_another_url_is_refused(self, store: Store) -> None:
         link = registered(store, a_link())
         before = contents(store)
