@@ -200,6 +200,17 @@ def test_throttled_answers_in_a_row_are_counted_and_any_other_ends_the_row() -> 
     assert streaks == [1, 2, 0, 1, 0]
 
 
+def test_a_pause_that_a_redirects_host_asked_for_is_not_held_against_the_links_own_host() -> None:
+    throttled_there = seen(429, final_url="https://sign-in.example.org/login")
+    throttled_here = seen(429, final_url="https://docs.example.com/elsewhere?token=REDACTED")
+    chain = plan(throttled_there, chain=replace(CHAIN, streak=2)).chain
+    assert chain is not None
+    assert (chain.streak, chain.counts) == (0, {"throttled": 1})
+    chain = plan(throttled_here, chain=replace(CHAIN, streak=2)).chain
+    assert chain is not None
+    assert chain.streak == 3
+
+
 def test_a_job_that_ends_without_an_answer_leaves_the_row_as_it_is() -> None:
     _, chain = end_job(
         JOB, replace(CHAIN, streak=2), status=JobStatus.EXPIRED, reason=Reason.HOST_THROTTLED, next_allowed_at=None
