@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
 from linkwatch_pipeline.domain.links import Link
@@ -209,18 +208,13 @@ def _done(job: JobRecord, observation: Observation) -> JobRecord:
     )
 
 
-def _answered_by_its_own_host(observation: Observation) -> bool:
-    """Whether no redirect led to another host, whose pause is not this one's."""
-    return urlsplit(observation.final_url).hostname == urlsplit(observation.url).hostname
-
-
 def _observed(
     chain: HostChain,
     job: JobRecord,
     observation: Observation,
     next_allowed_at: datetime | None,
 ) -> HostChain:
-    throttled = observation.outcome is Outcome.THROTTLED and _answered_by_its_own_host(observation)
+    throttled = observation.outcome is Outcome.THROTTLED
     first, last = chain.first_observed_at, chain.last_observed_at
     chain = replace(
         chain,
