@@ -37,6 +37,16 @@ async def echo(request: Any, reader: asyncio.StreamReader, writer: asyncio.Strea
     await status(200, "Set-Cookie: id=1", body=lines.encode())(request, reader, writer)
 
 
+async def hang_up_on_hello(request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hears TLS begin and ends the connection in order."""
+    await reader.read(65536)
+
+
+async def reset_on_hello(request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(65536)
+    await BEHAVIOURS["rst_at_once"](request, reader, writer)
+
+
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     hostile = Site(
@@ -64,6 +74,8 @@ def world() -> Iterator[World]:
         "expired.example.com": Site(certificate="expired"),
         "unknown-ca.example.com": Site(certificate="unknown_ca"),
         "plain.example.com": Site(certificate="none", greeting=held(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
+        "no-tls.example.com": Site(certificate="none", greeting=hang_up_on_hello),
+        "reset-tls.example.com": Site(certificate="none", greeting=reset_on_hello),
         "proxy.example.com": Site(otherwise=200),
         **{name.replace("_", "-") + ".example.com": Site(greeting=BEHAVIOURS[name]) for name in GREETINGS},
     }
@@ -287,6 +299,8 @@ def test_a_port_that_does_not_speak_http_has_its_reason(world: World, host: str,
         ("expired", Reason.TLS_EXPIRED),
         ("unknown-ca", Reason.TLS),
         ("plain", Reason.TLS),
+        ("no-tls", Reason.TLS),
+        ("reset-tls", Reason.CONNECTION_RESET),
         ("down", Reason.CONNECTION_REFUSED),
     ],
 )

@@ -113,7 +113,8 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         except (ssl.SSLError, ssl.CertificateError) as exc:
             raise NetworkTrouble(_tls_reason(exc), str(exc)) from exc
         except OSError as exc:
-            raise NetworkTrouble(_network_reason(exc), str(exc)) from exc
+            # An end without a number is an orderly one: the peer read our greeting and did not agree on TLS.
+            raise NetworkTrouble(Reason.TLS if exc.errno is None else _network_reason(exc), str(exc)) from exc
         return self
 
     async def aclose(self) -> None:
