@@ -516,8 +516,16 @@ def test_a_connection_that_ends_elsewhere_is_dropped_before_a_word_is_said() -> 
     assert internet.requests == []
 
 
-def test_at_most_three_addresses_are_tried() -> None:
-    internet = ScriptedInternet({"a.example.net": [f"1.1.1.{i}" for i in range(9)]})
+@pytest.mark.parametrize(
+    ("answers", "dialled"),
+    [
+        ([f"1.1.1.{i}" for i in range(9)], ["1.1.1.0", "1.1.1.1", "1.1.1.2"]),
+        ([f"2606:4700::{i}" for i in range(1, 9)] + ["1.1.1.1"], ["2606:4700::1", "1.1.1.1", "2606:4700::2"]),
+        (["1.1.1.1", "1.1.1.2", "2606:4700::1"], ["1.1.1.1", "2606:4700::1", "1.1.1.2"]),
+    ],
+)
+def test_at_most_three_addresses_are_tried_and_ipv6_and_ipv4_in_turns(answers: list[str], dialled: list[str]) -> None:
+    internet = ScriptedInternet({"a.example.net": answers})
     tried: list[str] = []
 
     async def refuse(ip: str, port: int) -> Any:
@@ -526,7 +534,7 @@ def test_at_most_three_addresses_are_tried() -> None:
 
     internet.dial = refuse  # type: ignore[method-assign]
     assert scripted(internet, "http://a.example.net/").failure is Reason.CONNECTION_REFUSED
-    assert tried == ["1.1.1.0", "1.1.1.1", "1.1.1.2"]
+    assert tried == dialled
 
 
 def test_the_next_address_is_tried_when_one_refuses(world: World) -> None:
