@@ -21,6 +21,7 @@ from linkwatch_pipeline.ports import Queue, Receipt, Store
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import SendHead, dispatch_run, planned_heads
+from linkwatch_pipeline.use_cases.enqueue import check_enqueued
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -100,7 +101,10 @@ async def check_messages(parts: CheckParts, queue: Queue, messages: Sequence[Che
 
 async def _checked(parts: CheckParts, queue: Queue, message: CheckJob) -> bool:
     try:
-        await check_job(parts, message, sender_to(parts, queue))
+        if message.is_by_hand:
+            await check_enqueued(parts, queue, message)
+        else:
+            await check_job(parts, message, sender_to(parts, queue))
     except Exception:  # a fault of ours: the message comes back, and in the end becomes a dead letter
         logger.exception(
             "check failed",
