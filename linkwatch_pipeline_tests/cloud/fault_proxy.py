@@ -36,7 +36,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to DynamoDB: the how many-eth since the proxy began or was told to count anew, from 0."""
+    """A request to a service of AWS: the how many-eth since the proxy began or was told to count anew, from 0."""
 
     number: int
     operation: str
@@ -151,8 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         proxy = cast(_Server, self.server).proxy
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
-        call, fault = proxy.take(operation, json.loads(body))
+        operation = self.headers.get("X-Amz-Target", self.path).rpartition(".")[2].rpartition("/")[2]
+        call, fault = proxy.take(operation, _content(body))
         if fault in (Fault.CUT_BEFORE, Fault.SILENT_BEFORE):
             self._leave(fault, proxy)
         elif fault in (Fault.THROTTLED, Fault.SERVER_ERROR, Fault.CONFLICT):
@@ -189,6 +189,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tests look at `calls`."""
+
+
+def _content(body: bytes) -> Mapping[str, Any]:
+    """What a request says in JSON; some services speak other languages."""
+    try:
+        content: Mapping[str, Any] = json.loads(body)
+    except ValueError:
+        return {}
+    return content
 
 
 def _refusal(fault: Fault, call: Call) -> tuple[int, bytes]:
