@@ -73,15 +73,26 @@ async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace) -> int:
 
 
 def send_heads(queue: Queue, due: Iterable[tuple[JobRecord, timedelta]]) -> int:
-    """Send jobs with their delays, those with the same whole second together; how many."""
+    """Send jobs with their delays, those with the same whole second together; how many.
+
+    What the queue does not take stops nothing else and is offered once more at the end, since a claimed head that
+    nobody sends waits for four minutes until the tick takes it for lost. Raises QueueError if it is not taken then.
+    """
     sent, waiting = 0, iter(due)
+    refused: list[tuple[list[CheckJob], timedelta]] = []
     while some := list(islice(waiting, _SENT_TOGETHER)):
         by_delay: dict[timedelta, list[CheckJob]] = {}
         for job, delay in some:
             by_delay.setdefault(-(-delay // _SECOND) * _SECOND, []).append(job.message)
         for delay, jobs in by_delay.items():
-            queue.send(jobs, delay=delay)
+            try:
+                queue.send(jobs, delay=delay)
+            except QueueError as error:
+                logger.warning("queue did not take messages", extra={"action": "send", "error": str(error)})
+                refused.append((jobs, delay))
         sent += len(some)
+    for jobs, delay in refused:
+        queue.send(jobs, delay=delay)
     return sent
 
 
