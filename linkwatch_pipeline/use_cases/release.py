@@ -98,12 +98,12 @@ def _is_trusted(run: Run) -> bool:
 
 def _follow(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> None:
     """Bring one notice into line with the ruling on its run. One that changes meanwhile is left for the next look."""
-    after = _in_line(store, notice, run, rules, now)
+    after = in_line(store, notice, run, rules, now)
     if after is not None:
         store.update_notice(after, replaces=notice)
 
 
-def _in_line(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> Notice | None:
+def in_line(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> Notice | None:
     """The notice as the ruling wants it; None if it stays as it is."""
     kind = run.ruling.kind if run is not None and run.ruling is not None else None
     is_held = notice.status is NoticeStatus.HELD

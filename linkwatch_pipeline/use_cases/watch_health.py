@@ -15,7 +15,7 @@ from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.mute import list_mutes
-from linkwatch_pipeline.use_cases.release import due_ruling, release_notices
+from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 
 MAIL_TROUBLE_COUNTS_FOR = timedelta(days=30)
 EXPORT_WARNING_AFTER = timedelta(days=80)
@@ -62,9 +62,17 @@ def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
 
 
 def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFacts:
-    all_runs = list(store.runs())
-    due = {run.run_id: due_ruling(store, run, all_runs, rules, now=facts.now) for run in facts.runs}
-    return replace(facts, runs=tuple(replace(run, ruling=due[run.run_id] or run.ruling) for run in facts.runs))
+    """The facts as they will be when the rulings that are due are made, and the notices follow them."""
+    all_runs, ruled = list(store.runs()), dict[str, Run]()
+    for run in facts.runs:
+        ruling = due_ruling(store, run, all_runs, rules, now=facts.now)
+        if ruling is not None:
+            ruled[run.run_id] = replace(run, ruling=ruling)
+    notices = (
+        in_line(store, notice, ruled[notice.run_id], rules, facts.now) or notice if notice.run_id in ruled else notice
+        for notice in facts.unsettled
+    )
+    return replace(facts, runs=tuple(ruled.get(run.run_id, run) for run in facts.runs), unsettled=tuple(notices))
 
 
 def _address_troubles(store: Store, notices: Iterable[Notice], now: datetime) -> Iterator[AddressTrouble]:
