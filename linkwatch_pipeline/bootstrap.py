@@ -269,7 +269,7 @@ class App:
     @property
     def work_queue(self) -> Queue | None:
         """The queue that outlives its processes; None where each process that works on a run has its own."""
-        return None
+        return self.shared_queue if self.on_aws else None
 
     def make_fetcher(self) -> Fetcher:
         """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""

@@ -106,9 +106,9 @@ def notify(event: Event, context: Context) -> dict[str, Any]:
 
 @_logged
 def health(event: Event, context: Context) -> dict[str, Any]:
-    """Look whether all is well; publishes RunLate and a heartbeat."""
+    """Look whether all is well; publishes RunLate and a heartbeat. Its role may only read the table."""
     parts = app()
-    findings = watch_health(parts.store, parts.metrics, clock=parts.clock)
+    findings = watch_health(parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, only_reads=True)
     for finding in findings:
         about = {"code": finding.code, "severity": finding.severity.value, "subject": finding.subject}
         logger.warning("finding", extra={"action": "health", **about})

@@ -203,13 +203,18 @@ def _tell(parts: CheckParts, job: JobRecord, recorded: Recorded, observation: Ob
     observed = recorded.kind in (RecordKind.APPLIED, RecordKind.HISTORY)
     end = observation.outcome.value if observed else JobStatus.CANCELLED.value
     parts.progress.job_ended(job, end)
+    log_checked(observation, end)
+
+
+def log_checked(observation: Observation, end: str) -> None:
+    """The one line of a check that was made (SPEC 7.5). Args: end: its outcome, or how its job ended instead."""
     logger.info(
         "link checked",
         extra={
             "action": "check",
-            "run_id": job.run_id,
-            "job_id": job.job_id,
-            "link_id": job.link_id,
+            "run_id": observation.run_id,
+            "job_id": observation.job_id,
+            "link_id": observation.link_id,
             "duration_ms": observation.latency_ms,
             "outcome": end,
             "reason": observation.reason.value if observation.reason is not None else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
@@ -14,22 +15,26 @@ from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.mute import list_mutes
-from linkwatch_pipeline.use_cases.release import release_notices
+from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 
 MAIL_TROUBLE_COUNTS_FOR = timedelta(days=30)
 EXPORT_WARNING_AFTER = timedelta(days=80)
 
 
 def watch_health(
-    store: Store, metrics: Metrics, *, clock: Clock, breaker: BreakerRules | None = None
+    store: Store, metrics: Metrics, *, clock: Clock, breaker: BreakerRules | None = None, only_reads: bool = False
 ) -> tuple[Finding, ...]:
     """All findings, the worst first; the heartbeat says that somebody looked.
 
     Runs whose time has come are ruled on first: a suspect one must be known even if nobody delivers anything.
+
+    Args: only_reads: write nothing into the store; those runs are judged as they are going to be ruled on.
     """
-    now = clock.now()
-    release_notices(store, breaker or BreakerRules(), now=now)
-    findings = verdict(gather_facts(store, now=now))
+    now, rules = clock.now(), breaker or BreakerRules()
+    if not only_reads:
+        release_notices(store, rules, now=now)
+    facts = gather_facts(store, now=now)
+    findings = verdict(_as_ruled(store, facts, rules) if only_reads else facts)
     late = sum(finding.code in ("run_late", "run_missing") for finding in findings)
     metrics.put("RunLate", late, at=now)
     metrics.put("Heartbeat", 1, at=now)
@@ -54,6 +59,20 @@ def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
         address_troubles=tuple(_address_troubles(store, notices, now)),
         lost_copies=tuple(n for n in notices if copy_trouble(n) is not None and _is_recent(n, now)),
     )
+
+
+def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFacts:
+    """The facts as they will be when the rulings that are due are made, and the notices follow them."""
+    all_runs, ruled = list(store.runs()), dict[str, Run]()
+    for run in facts.runs:
+        ruling = due_ruling(store, run, all_runs, rules, now=facts.now)
+        if ruling is not None:
+            ruled[run.run_id] = replace(run, ruling=ruling)
+    notices = (
+        in_line(store, notice, ruled[notice.run_id], rules, facts.now) or notice if notice.run_id in ruled else notice
+        for notice in facts.unsettled
+    )
+    return replace(facts, runs=tuple(ruled.get(run.run_id, run) for run in facts.runs), unsettled=tuple(notices))
 
 
 def _address_troubles(store: Store, notices: Iterable[Notice], now: datetime) -> Iterator[AddressTrouble]:
