@@ -15,6 +15,7 @@ from itertools import chain, islice
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
 from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
 from linkwatch_pipeline.ports import Queue, Receipt, Store
@@ -97,10 +98,15 @@ def send_heads(queue: Queue, due: Iterable[tuple[JobRecord, timedelta]]) -> int:
 
 
 def sender_to(parts: CheckParts, queue: Queue) -> SendHead:
-    """How a check puts its host's next job on its way."""
+    """How a check puts its host's next job on its way.
+
+    Whoever receives it adds the skew of clocks to the host's rest: without it here, each message would come too early
+    by that, be deferred, and cost a second one.
+    """
 
     async def send(job: JobRecord, delay: timedelta) -> None:
-        await parts.blocking(lambda: queue.send([job.message], delay=delay))
+        rest = min(delay + parts.skew, LONGEST_DEFERRAL) if delay else delay
+        await parts.blocking(lambda: queue.send([job.message], delay=rest))
 
     return send
 

@@ -291,6 +291,18 @@ def test_what_fails_in_our_hands_is_told_and_not_acknowledged(case: Case, caplog
     assert vars(told)["job_id"] == receipts[0].job.job_id
 
 
+def test_the_next_message_of_a_host_comes_when_every_clock_agrees_that_it_has_rested(case: Case) -> None:
+    case.engine.register(urls(2))
+    case.begin()
+    parts = replace(case.engine.parts(), skew=2 * SECOND)
+    (first,) = case.queue.receive()
+    assert asyncio.run(check_messages(parts, case.queue, [first.job])) == [True]
+    while not (received := case.queue.receive()):
+        case.clock.advance(SECOND)
+    assert asyncio.run(check_messages(parts, case.queue, [received[0].job])) == [True]
+    assert len(list(case.store.observations())) == 2  # at its first delivery: it was not deferred
+
+
 class TestWorker:
     def test_it_works_until_it_is_told_to_end(self, case: Case) -> None:
         case.engine.register(urls(1, 1, 1))
