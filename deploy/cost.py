@@ -40,10 +40,10 @@ PRICES = {
     "GB through NAT": Price(0.045, "general knowledge"),
 }
 
-# Measured on ministack: python -m linkwatch_pipeline_tests.cloud.week_units (60 links on 15 hosts, 29 Nov 2026).
-WRITE_UNITS = 12.75
-READ_UNITS = 9.00
-MESSAGES_SENT = 0.78
+# Measured on ministack: python -m linkwatch_pipeline_tests.cloud.week_units (180 links on 30 hosts, 29 Nov 2026).
+WRITE_UNITS = 12.44
+READ_UNITS = 8.61
+MESSAGES_SENT = 0.85
 # From the templates.
 ALARMS = 9
 METRICS = 2
