@@ -62,7 +62,7 @@ class Watched:
                         url=f"http://{host}{page}",
                         owner="docs-team",
                         notify="docs-team@example.com",
-                        now=WEEK - timedelta(days=30),
+                        now=WEEK - timedelta(days=1),
                     )
 
     def run_week(self, week: datetime = WEEK) -> dg.ExecuteInProcessResult:

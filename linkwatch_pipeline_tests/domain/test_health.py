@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.health import Finding, HealthFacts, Severity, is_healthy, verdict
+from linkwatch_pipeline.domain.findings import Finding, Severity
+from linkwatch_pipeline.domain.health import is_healthy, verdict
+from linkwatch_pipeline.domain.health_facts import HealthFacts
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState
