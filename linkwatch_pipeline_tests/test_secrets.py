@@ -95,7 +95,7 @@ def week(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Week]:
                 raise RuntimeError(f"a fault of ours that quotes what it saw: {CANARY} {OWN}")
             return await world.resolver(host, port)
 
-        env = {"LINKWATCH_CONTACT": "links@example.com"}
+        env = {"LINKWATCH_CONTACT": "links@example.com", "LINKWATCH_BREAKER": "false"}
         clock = StoryClock(SystemClock(), MONDAY)
         parts: dict[str, Any] = {"policy": world.policy, "resolver": resolver, "ssl_context": world.ssl_context}
         with caplog.at_level(logging.DEBUG), build_app(tmp_path / "home", env=env, clock=clock, **parts) as app:
