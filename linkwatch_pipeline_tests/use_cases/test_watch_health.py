@@ -115,7 +115,7 @@ def test_a_run_that_observed_a_link_clears_it_without_a_query(office: Office) ->
     office.store.save_link(a_link(active_since=after(days=-40)), replaces=None)
     office.run({"guide": None})  # even a timeout is an observation
     counting = CountingStore(office.store)
-    found = watch_health(counting, Numbers(), clock=office.clock)  # type: ignore[arg-type]
+    found = watch_health(counting, Numbers(), clock=office.clock)
     assert "links_unseen" not in [finding.code for finding in found]
     assert "observations" not in counting.calls
 
@@ -132,11 +132,11 @@ def test_all_links_are_read_once_a_day_and_all_notices_once_an_hour(office: Offi
     office.run({"guide": 200})
     counting, surveyor = CountingStore(office.store), Surveyor()
     for _ in range(288):  # a day of looks
-        watch_health(counting, Numbers(), clock=office.clock, surveyor=surveyor)  # type: ignore[arg-type]
+        watch_health(counting, Numbers(), clock=office.clock, surveyor=surveyor)
         office.clock.advance(timedelta(minutes=5))
     assert counting.calls.count("links") == 1
     assert counting.calls.count("owners") == 24
-    watch_health(counting, Numbers(), clock=office.clock, surveyor=surveyor)  # type: ignore[arg-type]
+    watch_health(counting, Numbers(), clock=office.clock, surveyor=surveyor)
     assert counting.calls.count("links") == 2
 
 
