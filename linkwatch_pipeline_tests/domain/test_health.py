@@ -222,6 +222,10 @@ def test_a_missed_week_stays_a_warning() -> None:
     assert finding.since == MONDAY - WEEK
 
 
+def test_a_running_week_that_a_wrong_clock_recorded_as_missed_is_missing() -> None:
+    assert only(verdict(facts(runs=(missed_run(MONDAY, after(days=8)),)))).code == "run_missing"
+
+
 def test_links_that_nothing_was_observed_of_are_counted_and_some_named() -> None:
     names = tuple(f"link-{n}" for n in range(5))
     finding = only(verdict(facts(unseen=UnseenLinks(count=7, examples=names, since=after(days=-40)))))
