@@ -46,7 +46,7 @@ def _missing_run(facts: HealthFacts) -> Iterable[Finding]:
 
 def _open_runs(facts: HealthFacts) -> Iterable[Finding]:
     for run in facts.runs:
-        if run.state is RunState.CLOSED:
+        if run.state.is_over:
             continue
         if run.state is RunState.DISPATCHING and facts.now > run.started_at + DISPATCH_TOO_SLOW_AFTER:
             yield Finding(
