@@ -31,8 +31,8 @@ from linkwatch_pipeline.domain.alarms import after_look
 from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConfigurationError
-from linkwatch_pipeline.domain.findings import Finding
 from linkwatch_pipeline.domain.health import missing_heartbeat
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url

@@ -7,7 +7,7 @@ import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.tables import column_schema, table
-from linkwatch_pipeline.domain.findings import Severity
+from linkwatch_pipeline.domain.health_findings import Severity
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 

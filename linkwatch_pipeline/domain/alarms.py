@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from linkwatch_pipeline.domain.findings import Finding, Severity
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 
 REMIND_EVERY = timedelta(days=1)
 MOST_FINDINGS_TOLD = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from linkwatch_pipeline.domain.findings import Finding, Severity, named
 from linkwatch_pipeline.domain.health_facts import HealthFacts
+from linkwatch_pipeline.domain.health_findings import Finding, Severity, named
 from linkwatch_pipeline.domain.health_notices import address_findings, mute_findings, notice_findings
 from linkwatch_pipeline.domain.health_runs import run_findings
 from linkwatch_pipeline.domain.timestamps import format_seconds

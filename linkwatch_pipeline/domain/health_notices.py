@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from linkwatch_pipeline.domain.findings import MOST_NAMED, Finding, Severity, named
 from linkwatch_pipeline.domain.health_facts import HealthFacts
+from linkwatch_pipeline.domain.health_findings import MOST_NAMED, Finding, Severity, named
 from linkwatch_pipeline.domain.mail_events import copy_trouble
 from linkwatch_pipeline.domain.notices import NoticeStatus
 

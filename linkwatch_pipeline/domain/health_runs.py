@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from linkwatch_pipeline.domain.findings import Finding, Severity, named
 from linkwatch_pipeline.domain.health_facts import HealthFacts
+from linkwatch_pipeline.domain.health_findings import Finding, Severity, named
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import DEADLINE_AFTER, RunState, is_late, is_retry, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start

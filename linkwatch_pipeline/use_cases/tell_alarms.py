@@ -9,7 +9,7 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.alarms import AlarmState, after_look, is_taken
 from linkwatch_pipeline.domain.errors import AlarmNotTaken
-from linkwatch_pipeline.domain.findings import Finding
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.ports import AlarmDestination, AlarmMemory
 
 logger = logging.getLogger(__name__)

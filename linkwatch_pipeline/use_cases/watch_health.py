@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.findings import Finding
 from linkwatch_pipeline.domain.health import verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, missed_run, weekly_part, weekly_run_id

@@ -16,7 +16,7 @@ from linkwatch_pipeline.adapters.alarms.memory_file import AlarmFile
 from linkwatch_pipeline.adapters.alarms.webhook import AlarmWebhook
 from linkwatch_pipeline.domain.alarms import Alarm, AlarmKind, AlarmState
 from linkwatch_pipeline.domain.errors import AlarmNotTaken
-from linkwatch_pipeline.domain.findings import Finding, Severity
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.ports import AlarmDestination
 from linkwatch_pipeline.use_cases.tell_alarms import Told, tell_alarms
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwatch_pipeline.domain.alarms import Alarm, AlarmState, after_look, is_taken
-from linkwatch_pipeline.domain.findings import Finding, Severity
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, after
 
 

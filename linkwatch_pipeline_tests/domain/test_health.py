@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.findings import Finding, Severity
 from linkwatch_pipeline.domain.health import is_healthy, missing_heartbeat, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp, UnseenLinks
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState, missed_run

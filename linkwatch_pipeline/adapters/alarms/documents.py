@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from linkwatch_pipeline.domain.alarms import Alarm, AlarmKind
-from linkwatch_pipeline.domain.findings import Finding, Severity
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.domain.timestamps import format_seconds, format_utc, parse_utc
 
 Document = dict[str, Any]

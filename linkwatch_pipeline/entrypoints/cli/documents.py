@@ -7,7 +7,7 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.allowances import Allowance, host_of
 from linkwatch_pipeline.domain.coverage import completeness, coverage
-from linkwatch_pipeline.domain.findings import Finding
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.links import Ack, Link
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice

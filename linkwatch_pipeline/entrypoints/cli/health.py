@@ -19,7 +19,7 @@ from linkwatch_pipeline.entrypoints.cli.values import as_json
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.bootstrap import App
-    from linkwatch_pipeline.domain.findings import Finding
+    from linkwatch_pipeline.domain.health_findings import Finding
     from linkwatch_pipeline.use_cases.survey_health import Surveyor
     from linkwatch_pipeline.use_cases.tell_alarms import Told
 
