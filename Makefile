@@ -10,7 +10,8 @@ PIP_FLAGS := -qq --disable-pip-version-check
 WORKERS ?= 2
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help venv demo dev test check format bench drills campaign observed-run lock clean
+.PHONY: help venv demo dev test check format bench drills campaign lambda status-lambda deploy remove aws-local
+.PHONY: observed-run lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,21 @@ drills: $(STAMP) ## faults brought about on purpose, each step and verdict print
 
 campaign: $(STAMP) ## the long tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m campaign --timeout 3600 $(ARGS)
+
+lambda: $(STAMP) ## the zip of the Lambda functions, in dist/
+	@$(BIN)/python deploy/package_lambda.py $(ARGS)
+
+status-lambda: $(STAMP) ## the zips of the two functions of service status, in dist/
+	@$(BIN)/python deploy/package_status.py $(ARGS)
+
+deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --set MailFrom=... --set MailIdentity=..."
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) deploy $(ARGS)
+
+remove: $(STAMP) ## take both stacks away again; the table stays
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) remove
+
+aws-local: $(STAMP) ## the AWS half on an emulator: deploy, run a week by its schedule, and account for it
+	@$(BIN)/python -m linkwatch_pipeline_tests.cloud.aws_local $(ARGS)
 
 observed-run: $(STAMP) ## write docs/observed-run.md from a run that just happened
 	@mkdir -p docs

@@ -19,9 +19,9 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.clock import SystemClock, wait
 from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, PublicPolicy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
@@ -30,17 +30,20 @@ from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.domain.alarms import after_look
 from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.health import missing_heartbeat
 from linkwatch_pipeline.domain.health_findings import Finding
-from linkwatch_pipeline.domain.hosts import Chance
+from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
+from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run
+from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import (
     AlarmDestination,
     AlarmMemory,
     Clock,
     Fetcher,
+    History,
     Metrics,
     Notifier,
     Progress,
@@ -68,7 +71,11 @@ from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work import LocalOrder
 
+if TYPE_CHECKING:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+
 DEFAULT_HOME = ".linkwatch"
+SKEW_BETWEEN_MACHINES = timedelta(seconds=1)
 DISTRIBUTION = "linkwatch-pipeline"
 _FIXTURE_CONTACT = "fixture"
 
@@ -88,7 +95,7 @@ class App:
     """The wired parts of one home. Use it as a context manager, so that the store is closed.
 
     `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
-    nothing, since all share this machine's. `progress` is told what happens in runs.
+    nothing where all share this machine's, 1 s on AWS. `progress` is told what happens in runs.
     """
 
     home: Home
@@ -101,6 +108,16 @@ class App:
     skew: timedelta = timedelta(0)
     progress: Progress = field(default_factory=SilentProgress)
     smtp_password: str = field(default="", repr=False)
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether everything is kept in AWS, so that other machines may be at work on it too."""
+        return self.settings.profile == "aws"
+
+    @property
+    def pace(self) -> Pace:
+        """How links are visited, for planning ahead."""
+        return Pace(concurrency=self.settings.concurrency, mean_service=ASSUMED_SERVICE, cooldown=self.cooldown)
 
     @property
     def cooldown(self) -> timedelta:
@@ -136,7 +153,7 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        return _open_store(self.home)
+        return _open_table(self.settings, self.clock, self.chance) if self.on_aws else _open_file(self.home)
 
     @cached_property
     def notifier(self) -> Notifier:
@@ -181,6 +198,10 @@ class App:
 
     @cached_property
     def metrics(self) -> Metrics:
+        if self.on_aws:
+            from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
+
+            return CloudWatchMetrics.connect(namespace=self.settings.metrics_namespace)
         from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
 
         return LocalMetrics(self.home.metrics_file)
@@ -207,15 +228,47 @@ class App:
 
     @cached_property
     def warehouse(self) -> Warehouse:
-        from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
-
-        return ParquetWarehouse(self.home.warehouse)
+        return _open_warehouse(self.home)
 
     @cached_property
     def reports(self) -> Reports:
         from linkwatch_pipeline.adapters.reports.duckdb_reports import DuckDBReports
 
-        return DuckDBReports(self.home.warehouse / "observations")
+        return DuckDBReports(_open_warehouse(self.home).views)
+
+    def make_history(self, links: int, *, seed: int, first_week: datetime) -> History:
+        """A made-up history of so many links, the same for the same seed. Raises MissingExtra without numpy."""
+        try:
+            from linkwatch_pipeline.adapters.warehouse.history.generated import GeneratedHistory
+        except ImportError as exc:
+            raise MissingExtra("reports", "a made-up history") from exc
+        return GeneratedHistory(
+            links,
+            seed=seed,
+            first_week=first_week,
+            warehouse=_open_warehouse(self.home),
+            folder=self.home.warehouse,
+            confirm=self.default_confirm,
+        )
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Let the store commit many small writes together, where it gains by that."""
+        return _grouped(self.store)()
+
+    @cached_property
+    def shared_queue(self) -> Queue:
+        """The queue of all workers. Raises ConfigurationError in a profile that has none."""
+        if not self.on_aws:
+            raise ConfigurationError(
+                "the profile \"local\" has no queue that workers could share; 'linkwatch run' works on its runs. "
+                'Set profile = "aws".'
+            )
+        missing = [key for key in ("queue_url", "dead_letter_queue_url") if not getattr(self.settings, key)]
+        if missing:
+            raise ConfigurationError(f"the shared queue needs {' and '.join(missing)}; the stack tells both.")
+        from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+
+        return SqsQueue.connect(queue_url=self.settings.queue_url, dead_letter_url=self.settings.dead_letter_queue_url)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -253,14 +306,16 @@ class App:
             )
 
     @asynccontextmanager
-    async def checking(self, *, worker: str) -> AsyncIterator[CheckParts]:
+    async def checking(self, *, worker: str, life: timedelta = WORKER_LIFE) -> AsyncIterator[CheckParts]:
         """What checks are made of, for the time of the block.
 
-        Args: worker: names this process in the leases it takes (`new_worker`).
+        Args:
+            worker: names this process in the leases it takes (`new_worker`).
+            life: how long one job's fetch may take.
         """
         from linkwatch_pipeline.adapters.writer_thread import WriterThread
 
-        with WriterThread(_grouped(self.store)) as blocking:
+        with WriterThread(nullcontext if self.on_aws else _grouped(self.store)) as blocking:
             fetcher = self.make_fetcher()
             try:
                 yield CheckParts(
@@ -275,6 +330,7 @@ class App:
                     skew=self.skew,
                     default_confirm=self.default_confirm,
                     allowances=self.allowances,
+                    life=life,
                 )
             finally:
                 await fetcher.aclose()
@@ -416,7 +472,7 @@ def build_app(
     """
     home = find_home(folder)
     settings = load_settings(home.settings_file, env=env, flags=flags, fixture=home.fixture is not None)
-    _make_missing_parts(home)
+    _make_missing_parts(home, settings)
     return App(
         home=home,
         settings=settings,
@@ -425,8 +481,32 @@ def build_app(
         policy=policy if policy is not None else _policy_of(home, settings),
         resolver=resolver,
         ssl_context=ssl_context,
+        skew=SKEW_BETWEEN_MACHINES if settings.profile == "aws" else timedelta(0),
         progress=progress if progress is not None else SilentProgress(),
         smtp_password=load_smtp_password(env) if settings.mail == "smtp" else "",
+    )
+
+
+def build_app_without_home(
+    *, env: Mapping[str, str], ssl_context: ssl.SSLContext | None = None, clock: Clock | None = None
+) -> App:
+    """The parts of the profile aws, where no folder is kept, as in a Lambda function. Nothing is opened yet.
+
+    Args: as for `build_app`; all settings come from the environment.
+    Raises: ConfigurationError, also without a contact: nobody should have to read all links to find that out.
+    """
+    home = Home(folder=Path("no-home"))
+    settings = load_settings(home.settings_file, env=env)
+    if settings.profile != "aws" or not settings.contact:
+        raise ConfigurationError("without a home LINKWATCH_PROFILE must be aws, and LINKWATCH_CONTACT must be set.")
+    return App(
+        home=home,
+        settings=settings,
+        clock=clock if clock is not None else SystemClock(),
+        chance=random.Random(),
+        policy=_policy_of(home, settings),
+        ssl_context=ssl_context,
+        skew=SKEW_BETWEEN_MACHINES,
     )
 
 
@@ -439,8 +519,8 @@ def make_home(folder: Path, *, env: Mapping[str, str], fixture: FixtureMark | No
     if found.exists:
         raise ConfigurationError(f"{found.folder} is a linkwatch home already; name a new folder with --home.")
     home = Home(folder=found.folder, fixture=fixture)
-    load_settings(home.settings_file, env=env, fixture=fixture is not None)
-    _make_missing_parts(home)
+    settings = load_settings(home.settings_file, env=env, fixture=fixture is not None)
+    _make_missing_parts(home, settings)
     return home
 
 
@@ -468,16 +548,38 @@ def version() -> str:
         return "unknown"
 
 
-def _make_missing_parts(home: Home) -> None:
+def _make_missing_parts(home: Home, settings: Settings) -> None:
     with complete_home(home, settings_text=settings_text()):
-        if not home.database.exists():  # made at once, so that a home whose database cannot be is not left half-made
-            _open_store(home).close()
+        # Made at once, so that a home whose database cannot be is not left half-made.
+        if settings.profile == "local" and not home.database.exists():
+            _open_file(home).close()
 
 
-def _open_store(home: Home) -> Store:
+def _open_file(home: Home) -> Store:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return SqliteStore.open(home.database)
+
+
+def _open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
+    try:
+        from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra("aws", "the profile 'aws'") from error
+    return DynamoStore.open(
+        settings.table,
+        clock=clock,
+        chance=chance,
+        wait=wait,
+        new_id=lambda: secrets.token_hex(8),
+        allow_endpoint=settings.allow_endpoint,
+    )
+
+
+def _open_warehouse(home: Home) -> ParquetWarehouse:
+    from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+
+    return ParquetWarehouse(home.warehouse)
 
 
 def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:

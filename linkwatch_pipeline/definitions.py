@@ -10,6 +10,7 @@ from linkwatch_pipeline.defs import (
     report,
     resources,
     retry,
+    service_status,
     transition,
     watch_health,
     weekly,
@@ -24,6 +25,7 @@ defs = dg.Definitions(
         report.coverage_report,
         deliver.deliveries,
         watch_health.run_health,
+        service_status.service_uptime,
     ],
     asset_checks=[
         checks.every_job_is_terminal,
@@ -32,8 +34,13 @@ defs = dg.Definitions(
         checks.every_transition_has_one_notice,
         checks.no_unknown_deliveries,
     ],
-    jobs=[weekly.weekly_check, deliver.deliver_notices_job, watch_health.run_health_job],
-    schedules=[weekly.weekly_schedule],
+    jobs=[
+        weekly.weekly_check,
+        deliver.deliver_notices_job,
+        watch_health.run_health_job,
+        service_status.service_status_job,
+    ],
+    schedules=[weekly.weekly_schedule, service_status.service_status_schedule],
     sensors=[deliver.outbox_sensor, retry.retry_sensor, watch_health.health_sensor],
     resources={
         "app": resources.app_resource,

@@ -10,11 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from linkwatch_pipeline.domain.alarms import Alarm, AlarmState
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, Ranked, RepeatedUncertainty
 from linkwatch_pipeline.domain.fetching import FetchResult
+from linkwatch_pipeline.domain.findings import (
+    ChangeKind,
+    EndingCertificate,
+    GroupCount,
+    Grouping,
+    LinkAvailability,
+    LinkChange,
+    MovedLink,
+    SlowHost,
+    SuspectedPage,
+)
 from linkwatch_pipeline.domain.hosts import (
     Admitted,
     Chance,
@@ -37,6 +49,15 @@ from linkwatch_pipeline.domain.runs import (
     Ruling,
     Run,
     RunCounts,
+)
+from linkwatch_pipeline.domain.service_changes import ServiceChange
+from linkwatch_pipeline.domain.service_status import (
+    SeenStatus,
+    Service,
+    ServiceCheck,
+    ServiceDay,
+    StatusMessage,
+    StatusRecord,
 )
 from linkwatch_pipeline.domain.transitions import Transition
 
@@ -73,6 +94,12 @@ class ExportedWeek:
     rows: int
     sha256: str
     exported_at: datetime
+
+
+# Everything that a store keeps for others.
+StoredRecord = (
+    Owner | Link | Run | JobRecord | HostChain | HostRecord | Observation | Transition | Notice | Mute | ExportedWeek
+)
 
 
 class RegistryStore(Protocol):
@@ -197,6 +224,13 @@ class RunStore(Protocol):
         """Claim the right to send a lost head again: resends + 1 and head_ready_at = now, if the chain is as read."""
         ...
 
+    def claim_start(self, chain: HostChain, *, ready_at: datetime, now: datetime) -> bool:
+        """Claim the right to send a chain's first head: planned_sent_at = now and head_ready_at = `ready_at`.
+
+        Only if the chain is as read (head, head_ready_at, resends) and nobody claimed it before.
+        """
+        ...
+
     def rechain(self, run_id: str, host: str, *, now: datetime) -> HostChain | None:
         """Make a chain agree with its jobs again; None if there is nothing to mend.
 
@@ -247,6 +281,10 @@ class HostStore(Protocol):
         ...
 
     def get_host(self, host: str) -> HostRecord | None: ...
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """All host records in host order. For moving them; may read everything that is stored."""
+        ...
 
 
 class HistoryStore(Protocol):
@@ -327,6 +365,19 @@ class OutboxStore(Protocol):
 
 class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Protocol):
     """The system of record, whole."""
+
+    def restore(self, records: Iterable[StoredRecord], *, source: str) -> int:
+        """Put the records of another store as they are into this one, which has to be empty; how many.
+
+        A store without large transactions may keep a part of them when it is interrupted. It goes on when the same
+        records are put again, and takes no others.
+
+        Args:
+            records: in the order of `use_cases.move_history`: each after what it belongs to.
+            source: names these records.
+        Raises: StaleWrite if there is anything in the store, unless it is a part of these records.
+        """
+        ...
 
     def close(self) -> None:
         """Release files and connections. The store cannot be used afterwards."""
@@ -464,7 +515,7 @@ class AlarmMemory(Protocol):
 
 
 class Warehouse(Protocol):
-    """The history by week, for reports: Parquet files, kept when the store has pruned."""
+    """The history by week, for reports: Parquet files, kept when the store has pruned (docs/reference/warehouse.md)."""
 
     def write_week(self, week: datetime, observations: Iterable[Observation]) -> ExportedWeek:
         """Write (or replace) one week's file, atomically."""
@@ -478,12 +529,48 @@ class Warehouse(Protocol):
         """The observations of a week's file, in (link, sequence) order; nothing if there is no file."""
         ...
 
+    def write_transitions(self, week: datetime, transitions: Iterable[Transition]) -> None:
+        """Write (or replace) one week's transitions, atomically."""
+        ...
+
+    def read_transitions(self, week: datetime) -> Iterator[Transition]:
+        """A week's transitions in (link, version) order; nothing if there is no file."""
+        ...
+
+    def write_notices(self, week: datetime, notices: Iterable[Notice]) -> None:
+        """Write (or replace) one week's notices, atomically."""
+        ...
+
+    def read_notices(self, week: datetime) -> Iterator[Notice]:
+        """A week's notices in transition id order; nothing if there is no file."""
+        ...
+
+    def write_links(self, links: Iterable[Link]) -> None:
+        """Write (or replace) the registry as it is now: who owns a link and where it stands."""
+        ...
+
+    def summarise_week(self, week: datetime) -> bool:
+        """Bring a week's aggregates up to date with the files of it and the next; whether that took writing."""
+        ...
+
+    def set_aside(self, week: datetime) -> str:
+        """Rename a week's damaged file, so that the other weeks can be read; its new name."""
+        ...
+
+    def write_views(self) -> None:
+        """Write the DuckDB file with the views over the warehouse, for analysts."""
+        ...
+
+    def forget_weeks(self, *, before: datetime) -> Sequence[datetime]:
+        """Delete the observations of earlier weeks that have aggregates; these stay for good. The weeks deleted now."""
+        ...
+
 
 class Reports(Protocol):
     """What the warehouse's weeks say. A link counts once a week, checks by hand never (`domain.coverage`).
 
-    A week without a file, or without looks of a run, is left out or answered with nothing.
-    Each may raise StoreUnusable (a damaged file) and MissingExtra.
+    A week without a file, or without looks of a run, is left out or answered with nothing. `most` bounds the rows of a
+    list; its total says how many there are. Each may raise StoreUnusable (a damaged file) and MissingExtra.
     """
 
     def weeks(self) -> Sequence[datetime]:
@@ -494,8 +581,19 @@ class Reports(Protocol):
         """How many links ended with which outcome, each week up to `through`; what did not occur is left out."""
         ...
 
+    def groups(self, week: datetime, *, by: Grouping, most: int) -> Ranked[GroupCount]:
+        """The week's links by owner, host or file, those with the most broken ones first, then the largest."""
+        ...
+
     def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:
         """The hosts with the most links broken, uncertain or throttled, the worst first."""
+        ...
+
+    def changes(self, week: datetime, *, kind: ChangeKind, most: int) -> Ranked[LinkChange]:
+        """The links that broke, recovered or are still broken at the end of a week, the longest since first.
+
+        Links retired or given another URL since are left out of those still broken.
+        """
         ...
 
     def repeated_uncertainty(self, week: datetime, *, at_least: int, most: int) -> Ranked[RepeatedUncertainty]:
@@ -506,6 +604,62 @@ class Reports(Protocol):
         """The links whose page lacked the expected text, in id order."""
         ...
 
+    def moved_for_good(self, week: datetime, *, most: int) -> Ranked[MovedLink]:
+        """The links whose two latest looks were led by 301 and 308 alone to the same address, in id order."""
+        ...
+
+    def suspected_pages(self, week: datetime, *, most: int) -> Ranked[SuspectedPage]:
+        """The reachable links whose page may be another than was meant, the most suspected first."""
+        ...
+
+    def ending_certificates(self, week: datetime, *, within: timedelta, most: int) -> Ranked[EndingCertificate]:
+        """The hosts whose certificate ends `within` that time of the look, the soonest first."""
+        ...
+
+    def slowest_hosts(self, week: datetime, *, most: int) -> Ranked[SlowHost]:
+        """The hosts by the median time of their answers, the slowest first."""
+        ...
+
+    def availability(self, week: datetime, *, weeks: int, most: int) -> Ranked[LinkAvailability]:
+        """The links of this week that were broken in any of the last `weeks` weeks, the least available first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedRun:
+    """A made-up run as it will have closed, and its looks in (link, sequence) order."""
+
+    run: Run
+    observations: tuple[Observation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedWeek:
+    """A made-up week that is in the warehouse: its closed runs, and the changes that it made."""
+
+    exported: ExportedWeek
+    runs: tuple[Run, ...]
+    transitions: tuple[Transition, ...]
+    notices: tuple[Notice, ...]
+
+
+class History(Protocol):
+    """A made-up history of links. Its weeks are asked for in order, each once, in one of two ways."""
+
+    def owners(self) -> Sequence[Owner]: ...
+
+    def links(self) -> Iterator[Link]:
+        """The links as they stand after the weeks that were played; before the first, as registered."""
+        ...
+
+    def next_week(self, week: datetime) -> Iterator[ScriptedRun]:
+        """The looks of a week's runs, for somebody who records them one by one."""
+        ...
+
+    def play_week(self, week: datetime) -> PlayedWeek:
+        """Record a week's looks straight into the warehouse, with what a store would have made of them."""
+        ...
+
 
 class Progress(Protocol):
     """Told what happens while a run goes on, for people who watch."""
@@ -513,3 +667,92 @@ class Progress(Protocol):
     def job_ended(self, job: JobRecord, end: str) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+
+class ServiceDirectory(Protocol):
+    """Whose status is watched. Kept by somebody else: it is only read."""
+
+    def services(self, *, user_id: str | None = None) -> list[Service]:
+        """The active services, or a user's, in id order. Raises StoreUnavailable."""
+        ...
+
+
+class StatusQueue(Protocol):
+    """Checks on their way from the monitor to the processor. Delivery is at least once, in any order.
+
+    A message not acknowledged comes back after 60 s; after 3 deliveries it becomes a dead letter.
+    """
+
+    def send(self, checks: Sequence[ServiceCheck]) -> list[ServiceCheck]:
+        """Hand over each check at most once; those that were not accepted, or may not have been."""
+        ...
+
+    def receive(self) -> list[StatusMessage]:
+        """Up to ten messages, hidden from now on for the visibility timeout; [] when there are none."""
+        ...
+
+    def acknowledge(self, messages: Sequence[StatusMessage]) -> None:
+        """Delete these deliveries. Outdated ones are ignored."""
+        ...
+
+
+class StatusCache(Protocol):
+    """The latest status of each service, for 90 s."""
+
+    def put(self, records: Sequence[StatusRecord]) -> None:
+        """Write each, unless a newer one is there. Repeating it changes nothing but the time it lives on.
+
+        Raises: StoreUnavailable; some may then be written.
+        """
+        ...
+
+    def get(self, service_ids: Sequence[str]) -> dict[str, SeenStatus]:
+        """What is there, by service id. Raises StoreUnavailable."""
+        ...
+
+
+class RowEnd(StrEnum):
+    """What became of a row: written (now or before), of a service that is gone, or refused by the database for good."""
+
+    WRITTEN = "written"
+    GONE = "gone"
+    REFUSED = "refused"
+
+
+class StatusHistory(Protocol):
+    """Every status, one row per message."""
+
+    def add(self, records: Sequence[StatusRecord]) -> list[RowEnd]:
+        """Write those that are absent; the end of each, in order. One bad row never stops the others.
+
+        Raises: StoreUnavailable; repeating it is safe.
+        """
+        ...
+
+    def latest(self, service_ids: Sequence[str]) -> dict[str, SeenStatus]:
+        """The newest row of each service that has one. Raises StoreUnavailable."""
+        ...
+
+    def since(self, service_id: str, moment: datetime) -> list[SeenStatus]:
+        """A service's rows from then on, the newest first. Raises StoreUnavailable."""
+        ...
+
+    def day(self, since: datetime, until: datetime) -> list[ServiceDay]:
+        """What each active service was seen doing in since <= checked_at < until, in id order."""
+        ...
+
+    def prune(self, *, before: datetime, most: int) -> int:
+        """Delete rows older than that, at most so many; how many. Only called when pruning is switched on."""
+        ...
+
+
+class ChangeLog(Protocol):
+    """Changes of services' states, written with the row that made them; told once each."""
+
+    def untold(self, *, limit: int) -> list[ServiceChange]:
+        """The oldest changes that are not marked as told."""
+        ...
+
+    def mark_told(self, changes: Sequence[ServiceChange]) -> None:
+        """Remember that these are in the outbox. Repeating it changes nothing."""
+        ...

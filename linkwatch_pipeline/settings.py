@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -25,16 +25,24 @@ from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 SETTINGS_FILE = "linkwatch.toml"
 ENV_PREFIX = "LINKWATCH_"
 HOME_VARIABLE = "LINKWATCH_HOME"
-PROFILES = ("local",)
+PROFILES = ("local", "aws")
 MAILS = ("files", "smtp", "ses")
 SMTP_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # Secrets are no settings: they stand in no file of ours and are never printed.
 PASSWORD_VARIABLE = "LINKWATCH_SMTP_PASSWORD"
 PASSWORD_FILE_VARIABLE = "LINKWATCH_SMTP_PASSWORD_FILE"
 MAX_CONCURRENCY = 200
+SHORTEST_KEEP_HOURS = 24  # what a reader shows
+MAX_KEEP_HOURS = 24 * 3660
+STATUS_VARIABLES: Mapping[str, str] = {
+    "DATABASE_URL": "Give postgresql://USER:PASSWORD@HOST:5432/NAME, or name a secret in DATABASE_URL_SECRET_ARN.",
+    "REDIS_URL": "Give it as redis://HOST:6379/0, or rediss:// for TLS.",
+    "SQS_QUEUE_URL": "Give the URL of the queue between monitor and processor.",
+}
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
 _NO_SETTINGS = frozenset({HOME_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE})
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|")
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
 
@@ -66,6 +74,11 @@ class Settings:
     canaries: tuple[str, ...] = ()
     ops_webhook: str = ""
     ops_file: str = "alarms.jsonl"
+    table: str = ""
+    queue_url: str = ""
+    dead_letter_queue_url: str = ""
+    metrics_namespace: str = "linkwatch"
+    allow_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +88,68 @@ class _Key:
     read: Callable[[str], object]
     check: Callable[[Any], object]
     about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSettings:
+    """Where service status is kept, by the original's own variables, and what its team may choose.
+
+    Exactly one of `database_url` and `database_url_secret_arn` is set. `sqs_queue_url` empty: a queue in memory.
+    `root_certificates` is the file of authorities for a database URL that names none (libpq's PGSSLROOTCERT).
+    `keep_hours` None: rows are never deleted. Nothing here is shown: the URLs hold passwords.
+    """
+
+    database_url: str = field(default="", repr=False)
+    database_url_secret_arn: str = ""
+    root_certificates: str | None = None
+    redis_url: str = field(default="", repr=False)
+    sqs_queue_url: str = ""
+    confirm: int = 1
+    notices: bool = False
+    keep_hours: int | None = None
+
+
+def load_status_settings(env: Mapping[str, str], *, needs: Sequence[str] = ()) -> StatusSettings:
+    """Gather and check the settings of service status.
+
+    Args: needs: variables that the caller cannot do without; `DATABASE_URL` may be given as DATABASE_URL_SECRET_ARN.
+    Raises: ConfigurationError, naming the variable.
+    """
+    given = {name: value.strip() for name, value in env.items() if value.strip()}
+    if "DATABASE_URL" in given and "DATABASE_URL_SECRET_ARN" in given:
+        raise ConfigurationError("DATABASE_URL and DATABASE_URL_SECRET_ARN are both set; leave one of them out.")
+    for name in needs:
+        if name not in given and not (name == "DATABASE_URL" and "DATABASE_URL_SECRET_ARN" in given):
+            raise ConfigurationError(f"{name} is not set. {STATUS_VARIABLES[name]}")
+    return StatusSettings(
+        database_url=given.get("DATABASE_URL", ""),
+        database_url_secret_arn=given.get("DATABASE_URL_SECRET_ARN", ""),
+        root_certificates=given.get("PGSSLROOTCERT"),
+        redis_url=given.get("REDIS_URL", ""),
+        sqs_queue_url=given.get("SQS_QUEUE_URL", ""),
+        confirm=_status_number(given, "STATUS_CONFIRM", 1, MAX_CONFIRM) or 1,
+        notices=_switch(given, "STATUS_NOTICES"),
+        keep_hours=_status_number(given, "STATUS_KEEP_HOURS", SHORTEST_KEEP_HOURS, MAX_KEEP_HOURS),
+    )
+
+
+def _status_number(given: Mapping[str, str], name: str, lowest: int, highest: int) -> int | None:
+    if name not in given:
+        return None
+    try:
+        number = int(given[name])
+    except ValueError:
+        number = lowest - 1
+    if not lowest <= number <= highest:
+        raise ConfigurationError(f"{name} must be a whole number from {lowest} to {highest}, not {given[name]!r}.")
+    return number
+
+
+def _switch(given: Mapping[str, str], name: str) -> bool:
+    value = given.get(name, "off").lower()
+    if value not in ("on", "off"):
+        raise ConfigurationError(f"{name} must be on or off, not {given[name]!r}.")
+    return value == "on"
 
 
 def load_settings(
@@ -98,6 +173,7 @@ def load_settings(
             f"cooldown_seconds is {settings.cooldown_seconds:g}; hosts get at least {_SHORTEST_COOLDOWN_SECONDS:g} s "
             "of rest after each visit, except in a fixture home."
         )
+    _check_aws_settings(settings, fixture=fixture)
     _check_mail_settings(settings, fixture=fixture)
     if fixture and settings.ops_webhook and not _is_loopback(settings.ops_webhook):
         raise ConfigurationError(
@@ -149,6 +225,19 @@ def _plain_password(source: str, password: str) -> str:
             f"{source}: the password holds characters beyond ASCII, which mail servers do not take."
         )
     return password
+
+
+def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
+    """Whether the profile has what it needs."""
+    if settings.profile != "aws":
+        return
+    if fixture:
+        raise ConfigurationError('profile is "aws", but a fixture home keeps everything to itself; take it out.')
+    if not settings.table:
+        raise ConfigurationError(
+            "the profile 'aws' needs the name of a DynamoDB table: set table, or LINKWATCH_TABLE, to what the stack "
+            "tells as TableName."
+        )
 
 
 def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:
@@ -294,10 +383,26 @@ def _check_aws_name(value: object) -> str:
 
 
 def _check_profile(value: object) -> str:
-    if value == "aws":
-        raise InvalidInput("profile", "the profile 'aws' is not available in this version", "Use 'local'.")
     if not isinstance(value, str) or value not in PROFILES:
         raise ValueError("one of " + ", ".join(repr(name) for name in PROFILES))
+    return value
+
+
+def _check_table(value: object) -> str:
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        raise ValueError("the name of a DynamoDB table: 3 to 255 letters, digits, '_', '-' or '.'")
+    return value
+
+
+def _check_long_aws_name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_./#-]{0,255}", value):
+        raise ValueError("a name of letters, digits, '_', '-' and '.'")
+    return value
+
+
+def _check_queue_url(value: object) -> str:
+    if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
+        raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
     return value
 
 
@@ -471,7 +576,9 @@ _KEYS: Mapping[str, _Key] = {
         about="The configuration set whose events say what became of a mail; SES needs one here.",
     ),
     "profile": _Key(
-        read=str, check=_check_profile, about='Where linkwatch runs: "local" keeps everything in this home.'
+        read=str,
+        check=_check_profile,
+        about='Where all is kept: "local" keeps it in this home, "aws" in DynamoDB, SQS and CloudWatch.',
     ),
     "allowed_hosts": _Key(
         read=_split_names,
@@ -519,5 +626,23 @@ _KEYS: Mapping[str, _Key] = {
         read=str,
         check=_check_file,
         about="The file that gets the same alarms, one JSON document a line; empty writes none.",
+    ),
+    "table": _Key(
+        read=str,
+        check=_check_table,
+        about='The DynamoDB table of the profile "aws". Region and credentials are found the way boto3 finds them.',
+    ),
+    "queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
+    "dead_letter_queue_url": _Key(
+        read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
+    ),
+    "metrics_namespace": _Key(
+        read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."
+    ),
+    "allow_endpoint": _Key(
+        read=_read_switch,
+        check=_check_switch,
+        about="Whether DynamoDB may be somewhere else than at Amazon, as an emulator is. AWS_ENDPOINT_URL is refused\n"
+        "without it, so that nothing is written into the void by mistake.",
     ),
 }

@@ -1,4 +1,4 @@
-"""For all tests: the same chance everywhere, no verdict by a clock, a Ctrl-C that works; servers for mail."""
+"""For all tests: the same chance everywhere, no verdict by a clock, a Ctrl-C that works; emulators, mail servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from linkwatch_pipeline_tests.cloud.ministack import ministack
+from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
+from linkwatch_pipeline_tests.services.postgresql import postgres
+from linkwatch_pipeline_tests.services.team import team
+from linkwatch_pipeline_tests.services.valkey import valkey, valkey_of_session
+
 if TYPE_CHECKING:
     import trustme
 
     from linkwatch_pipeline_tests.world.mail_server import MailServer
     from linkwatch_pipeline_tests.world.ses_server import SesServer
+
+# fixtures for every room
+__all__ = ["ministack", "postgres", "team", "timed_sqs", "valkey", "valkey_of_session"]
 
 settings.register_profile("linkwatch", deadline=None, derandomize=True)
 settings.load_profile("linkwatch")

@@ -32,6 +32,8 @@ CORE = (
     "linkwatch_pipeline.adapters.fetch.guarded",
     "linkwatch_pipeline.adapters.queue.memory",
     "linkwatch_pipeline.bootstrap",
+    "linkwatch_pipeline.entrypoints.status_lambda",
+    "linkwatch_pipeline.status_bootstrap",
 )
 LINKWATCH = "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"
 
@@ -87,6 +89,16 @@ def test_mail_by_ses_names_the_extra_that_is_missing(bare_python: Path, tmp_path
     said = _run(bare_python, LINKWATCH, "--home", str(tmp_path), "deliver", expect=2)
     assert "mail through Amazon SES needs the extra 'aws'" in said.splitlines()[-1]
     assert "Traceback" not in said
+
+
+def test_service_status_names_the_extra_that_is_missing(bare_python: Path, tmp_path: Path) -> None:
+    program = (
+        "import os; os.environ |= {'DATABASE_URL': 'postgresql://u:p@127.0.0.1:9/d', 'REDIS_URL': 'redis://127.0.0.1:9'}\n"
+        + LINKWATCH
+    )
+    for command in (("show",), ("run", "--once")):
+        said = _run(bare_python, program, "--home", str(tmp_path / "home"), "status", *command, expect=2)
+        assert "linkwatch-pipeline[status]" in said.splitlines()[-1]
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -12,6 +12,7 @@ import socket
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,26 @@ import pytest
 from linkwatch_pipeline.adapters.alarms.documents import alarm_document
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.adapters.store.rows import JOBS
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS
+from linkwatch_pipeline.adapters.warehouse import schema
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.bootstrap import make_home
 from linkwatch_pipeline.domain import health
 from linkwatch_pipeline.domain.alarms import Alarm, AlarmKind
+from linkwatch_pipeline.domain.findings import Suspicion
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.domain.service_status import Service
 from linkwatch_pipeline.entrypoints.cli import linkwatch
 from linkwatch_pipeline.entrypoints.cli.documents import job_document, past_trouble_document, redriven_document
+from linkwatch_pipeline.entrypoints.cli.status_documents import shown_status_document
 from linkwatch_pipeline.settings import Settings, load_settings
 from linkwatch_pipeline.use_cases.health_history import Mishap, PastTrouble
 from linkwatch_pipeline.use_cases.redrive import Redriven
+from linkwatch_pipeline.use_cases.show_status import ShownStatus
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_job, a_link
 from linkwatch_pipeline_tests.pages import DEMO_HOME, ROOT, Block, Demo, Shell, blocks, matches, pages, steps
 
@@ -179,7 +185,7 @@ def test_every_page_is_listed_in_the_table_of_contents() -> None:
 def test_commands_and_options_are_documented() -> None:
     text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
     groups: dict[str, click.Command] = {"linkwatch": linkwatch}
-    groups.update({f"linkwatch {name}": command for name, command in linkwatch.commands.items()})
+    groups.update(commands_of(linkwatch, "linkwatch"))
     assert {heading for heading in headings(text, 2) if heading.startswith("linkwatch")} == set(groups)
     for heading, command in groups.items():
         options = {
@@ -190,6 +196,16 @@ def test_commands_and_options_are_documented() -> None:
         }
         documented = {code.split()[0] for cell in first_cells(section(text, heading)) for code in _CODE.findall(cell)}
         assert documented == options, heading
+
+
+def commands_of(group: click.Group, name: str) -> dict[str, click.Command]:
+    """Every command below a group, by the words one types."""
+    found: dict[str, click.Command] = {}
+    for word, command in group.commands.items():
+        found[f"{name} {word}"] = command
+        if isinstance(command, click.Group):
+            found |= commands_of(command, f"{name} {word}")
+    return found
 
 
 def test_settings_are_documented_with_their_variables_and_defaults() -> None:
@@ -265,13 +281,6 @@ def test_assets_and_their_checks_schedules_and_sensors_are_documented() -> None:
     assert "weekly_check" in words
 
 
-def test_the_readme_does_not_call_absent_what_exists() -> None:
-    rows = table_rows(section((ROOT / "README.md").read_text(encoding="utf-8"), "What exists today, and what does not"))
-    absent = {name for row in rows if row[1] == "not there yet" for name in _CODE.findall(row[0])}
-    assert absent
-    assert not absent & set(linkwatch.commands)
-
-
 def test_tables_and_columns_of_the_database_are_documented() -> None:
     schema = "".join(
         file.read_text(encoding="utf-8")
@@ -287,7 +296,37 @@ def test_tables_and_columns_of_the_database_are_documented() -> None:
     documented = {row[0].strip("`"): _CODE.findall(row[2]) for row in table_rows(section(text, "The database"))}
     assert documented == tables
     assert set(tables["jobs"]) == set(JOBS.columns)  # the schema was read rightly
-    assert list(COLUMNS) == tables["observations"]  # "columns are those of the table observations"
+    assert list(COLUMNS) == tables["observations"]
+
+
+def test_columns_of_the_warehouse_are_documented() -> None:
+    text = (DOCS / "reference" / "warehouse.md").read_text(encoding="utf-8")
+    observations = section(text, "Columns of observations")
+    assert {row[0].strip("`"): row[1] for row in table_rows(observations) if len(row) == 3} == COLUMNS
+    in_file = {row[0].strip("`") for row in table_rows(observations) if len(row) == 2}
+    assert in_file >= set(schema.STORED) - set(COLUMNS)
+    others = {
+        row[0].strip("`"): _CODE.findall(row[1]) for row in table_rows(section(text, "Columns of the other files"))
+    }
+    assert others == {
+        "transitions": [*schema.TRANSITIONS, "week"],
+        "notices": [*schema.NOTICES, "week"],
+        "summaries": list(schema.SUMMARY),
+        "links": list(schema.LINKS),
+        "pages": list(schema.PAGES),
+    }
+    assert f"(now `{schema.SCHEMA_VERSION}`)" in text
+
+
+def test_every_suspicion_is_explained() -> None:
+    text = (DOCS / "explanation" / "counting-rules.md").read_text(encoding="utf-8")
+    assert set(Suspicion) <= names_in_first_column(text)
+
+
+A_MOMENT = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
+A_SERVICE = ShownStatus(
+    service=Service(id="s", user_id="u", name="api", url="https://api.example.com"), seen=None, source=None
+)
 
 
 def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> None:
@@ -326,8 +365,10 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "health": set(verdict) | set(verdict["findings"][0]),
         "health --history": set(past_trouble_document(MISSED)),
         "alarm": set(alarm_document(ALARM)),
+        "generate-history": set(read("linkwatch --home made generate-history --links 5 --weeks 1")),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),
         "demo": set(read("linkwatch demo")),
+        "status show": set(shown_status_document(A_SERVICE, now=A_MOMENT)),
     }
     text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
     assert {heading: names_in_first_column(section(text, heading)) for heading in headings(text, 2)} == expected

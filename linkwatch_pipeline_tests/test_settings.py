@@ -67,6 +67,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_CANARIES": "home, docs.example.com",
         "LINKWATCH_OPS_WEBHOOK": "https://alerts.example.com/hook",
         "LINKWATCH_OPS_FILE": "ops/alarms.jsonl",
+        "LINKWATCH_TABLE": "linkwatch",
+        "LINKWATCH_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        "LINKWATCH_METRICS_NAMESPACE": "links",
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
     assert load(tmp_path, env=env) == Settings(
@@ -94,6 +99,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         canaries=("home", "docs.example.com"),
         ops_webhook="https://alerts.example.com/hook",
         ops_file="ops/alarms.jsonl",
+        table="linkwatch",
+        queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
+        dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+        metrics_namespace="links",
+        allow_endpoint=True,
     )
 
 
@@ -166,7 +176,9 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('ses_configuration_set = "a/b"', "at most 64 letters"),
         ('smtp_password = "secret"', "LINKWATCH_SMTP_PASSWORD_FILE"),
         ('profile = "cloud"', "one of 'local'"),
-        ('profile = "aws"', "not available in this version"),
+        ('table = "a/b"', "name of a DynamoDB table"),
+        ('queue_url = "work"', "the URL of an SQS queue"),
+        ("allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
@@ -318,3 +330,12 @@ def test_a_webhook_that_is_refused_is_not_repeated_since_it_may_be_a_secret(tmp_
 def test_a_fixture_home_alarms_only_this_machine(tmp_path: Path, url: str, refused: bool) -> None:
     with pytest.raises(ConfigurationError, match="fixture home") if refused else nullcontext():
         load_settings(tmp_path / "linkwatch.toml", env={"LINKWATCH_OPS_WEBHOOK": url}, fixture=True)
+
+
+def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
+    assert "fixture home" in refusal(tmp_path, 'profile = "aws"', fixture=True)
+
+
+def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
+    assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"')
+    assert load(tmp_path, 'profile = "aws"\ntable = "links"').table == "links"

@@ -18,3 +18,8 @@ class SystemClock:
 
     async def sleep(self, duration: timedelta) -> None:
         await asyncio.sleep(duration.total_seconds())
+
+
+def wait(duration: timedelta) -> None:
+    """Block this thread for a while."""
+    time.sleep(duration.total_seconds())

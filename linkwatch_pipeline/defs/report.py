@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS as FILE_COLUMNS
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.pictures import outcome_bars
 from linkwatch_pipeline.defs.tables import Cell, percentage, table
@@ -129,6 +129,9 @@ def _shown(report: CoverageReport) -> dict[str, dg.MetadataValue]:
         "coverage_percent": percentage(week.coverage),
         "completeness_percent": percentage(week.completeness),
         **{outcome: dg.MetadataValue.int(count) for outcome, count in counts.items()},
+        "links_newly_broken": dg.MetadataValue.int(report.newly_broken.total),
+        "links_still_broken": dg.MetadataValue.int(report.still_broken.total),
+        "links_recovered": dg.MetadataValue.int(report.recovered.total),
         "links_uncertain_again": dg.MetadataValue.int(report.repeated_uncertainty.total),
         "weeks": table(_WEEK_COLUMNS, map(_week_row, weeks)),
         "worst_hosts": table(_HOST_COLUMNS, map(_host_row, report.worst_hosts.rows)),

@@ -61,9 +61,9 @@ class Stamp:
 class HealthFacts:
     """What the verdict rests on. `watched_since` is when the first active link was registered, None without links.
 
-    `runs` are the runs of the current week, and older ones that are open or held; `missed_weeks` the recorded gaps of
-    late. `unsettled` are the notices that are neither sent nor settled otherwise. `newest` is the latest moment that
-    any process wrote into what was read.
+    `runs` are the runs of the current week, and older ones that are open, held or not ruled on; `missed_weeks` the
+    weeks that nobody ran. `unsettled` are the notices that are neither sent nor settled otherwise. `newest` is the
+    latest moment that any process wrote into what was read.
     """
 
     now: datetime

@@ -17,6 +17,8 @@ RUN_MISSING_AFTER = timedelta(minutes=5)
 # Longer than any visit, any rest and the wait for a lost message: then nobody works on the run.
 STALLED_AFTER = timedelta(minutes=10)
 RESENDS_TOO_MANY = 3
+RULED_ON_WITHIN = timedelta(minutes=5)
+MISSED_SHOWN_FOR = timedelta(days=35)
 
 
 def run_findings(facts: HealthFacts) -> Iterable[Finding]:
@@ -25,6 +27,7 @@ def run_findings(facts: HealthFacts) -> Iterable[Finding]:
     yield from _open_runs(facts)
     yield from _stalled_runs(facts)
     yield from _held_runs(facts)
+    yield from _unreleased_runs(facts)
     yield from _missed_weeks(facts)
 
 
@@ -106,8 +109,26 @@ def _stalled_runs(facts: HealthFacts) -> Iterable[Finding]:
             )
 
 
+def _unreleased_runs(facts: HealthFacts) -> Iterable[Finding]:
+    """Whoever delivers rules first: notices without a ruling tell that nobody delivers."""
+    waiting = {notice.run_id for notice in facts.unsettled if notice.release_at is None}
+    for run in facts.runs:
+        due_at = min(run.closed_at or run.deadline_at, run.deadline_at)
+        if run.ruling is None and run.run_id in waiting and facts.now > due_at + RULED_ON_WITHIN:
+            yield Finding(
+                code="run_unreleased",
+                severity=Severity.CRITICAL,
+                subject=run.run_id,
+                detail="Its notices wait to be released, and nobody has decided about them: nobody delivers.",
+                since=due_at,
+            )
+
+
 def _missed_weeks(facts: HealthFacts) -> Iterable[Finding]:
+    """Those of late; the rest stay in the history."""
     for run in facts.missed_weeks:
+        if run.intended_at <= facts.now - MISSED_SHOWN_FOR:
+            continue
         yield Finding(
             code="week_missed",
             severity=Severity.WARNING,

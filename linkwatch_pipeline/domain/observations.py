@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.timestamps import require_utc
+
+# In the store; the warehouse keeps them for good.
+KEEP_OBSERVATIONS = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

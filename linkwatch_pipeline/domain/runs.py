@@ -131,7 +131,8 @@ class HostChain:
     """One host's jobs in one run: the cursor (`head`, a link id or None when done) and the run's counters for the host.
 
     `streak` counts throttled answers in a row; `resends` how often the tick sent this head again;
-    `first_observed_at` and `last_observed_at` bound the host's active interval.
+    `first_observed_at` and `last_observed_at` bound the host's active interval; `planned_sent_at` is when its first
+    head was claimed to be sent at its planned start, None in process, where starts are not planned.
     """
 
     run_id: str
@@ -146,6 +147,11 @@ class HostChain:
     first_observed_at: datetime | None = None
     last_observed_at: datetime | None = None
     planned_sent_at: datetime | None = None
+
+    @property
+    def awaits_start(self) -> bool:
+        """Whether nothing of it was done, nor its first head sent at a planned time or again."""
+        return bool(self.head) and self.remaining == self.total and not self.resends and self.planned_sent_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +182,14 @@ class Run:
     def deadline_at(self) -> datetime:
         """A run that is not closed by then is late; a retry run is measured from its own start."""
         return (self.intended_at if self.retry_of is None else self.started_at) + DEADLINE_AFTER
+
+    @property
+    def release_due_at(self) -> datetime:
+        """When its notices are released even if it goes on: at its deadline, or half an hour after a start past that.
+
+        A run that was begun late has to see enough before anybody can tell whether it is suspect.
+        """
+        return self.deadline_at if self.started_at < self.deadline_at else self.started_at + DEADLINE_AFTER
 
     @property
     def is_held(self) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
 from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
-from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
@@ -114,7 +114,7 @@ async def fetch_within_life(parts: CheckParts, url: str, visit: Visit) -> FetchR
     """
     started_at = parts.clock.now()
     try:
-        async with asyncio.timeout(WORKER_LIFE.total_seconds()):
+        async with asyncio.timeout(parts.life.total_seconds()):
             return await parts.fetcher.fetch(url, visit)
     except TimeoutError:
         return no_answer(url, Reason.TIMEOUT, started_at, ended_at=parts.clock.now())

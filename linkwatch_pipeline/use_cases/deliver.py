@@ -16,12 +16,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery, Owner
-from linkwatch_pipeline.domain.mutes import mute_of
 from linkwatch_pipeline.domain.notices import (
     LOST_ANSWER,
     Notice,
@@ -29,40 +27,22 @@ from linkwatch_pipeline.domain.notices import (
     digest_id,
     is_claimable,
     is_possible_duplicate,
-    is_waiting,
     retry_wait,
     run_of_digest,
 )
 from linkwatch_pipeline.domain.redaction import fault_in_our_words
-from linkwatch_pipeline.domain.telling import is_lone_recovery, is_overtaken, waits_for_earlier
-from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Clock, Mail, Notifier, Store
 from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
-from linkwatch_pipeline.use_cases.mute import lift_mutes, tell_difference
+from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
+from linkwatch_pipeline.use_cases.set_aside import End, error_of, has_to_wait, owner_of, set_aside
 
 logger = logging.getLogger(__name__)
 
 WAIT_FOR_WORD = timedelta(hours=1)
 MOST_ATTEMPTS_WITHOUT_WORD = 5
 MOST_IN_A_MAIL = 1000  # all of its notices are claimed and written down well within one claim
-NEVER_TOLD = "nobody was told of the break, so its end is not announced alone"
-OVERTAKEN = "a later change of this link was settled without telling it"
-
-
-class _End(StrEnum):
-    """What became of one notice in one delivery."""
-
-    SENT = "sent"
-    RETRIED = "retried"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    WAITING = "waiting"
-    WITHOUT_OWNER = "without_owner"
-    HELD = "held"
-    MUTED = "muted"
-    DISCARDED = "discarded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +109,7 @@ def deliver_notices(
     """
     parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
     prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
-    ends: Counter[_End] = Counter()
+    ends: Counter[End] = Counter()
     tried = 0
     # Read whole, since what is read changes meanwhile; unsettled notices are few.
     for mail in _mails(store, list(store.notices(unsettled_only=True))):
@@ -138,9 +118,9 @@ def deliver_notices(
         due = claimable[: limit - tried] if limit is not None else claimable
         tried += len(due)
         ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
-        ends.update([_End.WAITING] * (len(claimable) - len(due)))
+        ends.update([End.WAITING] * (len(claimable) - len(due)))
         ends.update(_deliver_safely(parts, due))
-    return DeliveryReport(**{end.value: ends[end] for end in _End})
+    return DeliveryReport(**{end.value: ends[end] for end in End})
 
 
 def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime) -> None:
@@ -151,8 +131,8 @@ def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime) -> N
 
 def due_notices(store: Store, *, now: datetime) -> list[Notice]:
     """The unsettled notices that a delivery would do something about now: not those that nobody can be told."""
-    unsettled = store.notices(unsettled_only=True)
-    return [n for n in unsettled if is_claimable(n, now) and _owner_of(store, n) is not None]
+    claimable = [notice for notice in store.notices(unsettled_only=True) if is_claimable(notice, now)]
+    return [n for n in claimable if owner_of(store, n) is not None and not has_to_wait(store, n, now=now)]
 
 
 def notices_of_mail(store: Store, mail_id: str) -> list[Notice]:
@@ -176,29 +156,29 @@ def _mail_key(store: Store, notice: Notice) -> tuple[str, ...]:
     """What a notice has in common with those in its mail. Whoever was tried in one mail is tried again in that one."""
     if notice.mail_id is not None:
         return (notice.mail_id,)
-    owner = _owner_of(store, notice)
+    owner = owner_of(store, notice)
     if owner is None or owner.delivery is Delivery.EACH or notice.run_id is None:
         return (notice.transition_id,)
     return (owner.team, notice.run_id)
 
 
-def _left_alone(notice: Notice) -> _End:
-    return _End.HELD if notice.status is NoticeStatus.HELD else _End.WAITING
+def _left_alone(notice: Notice) -> End:
+    return End.HELD if notice.status is NoticeStatus.HELD else End.WAITING
 
 
-def _deliver_safely(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
+def _deliver_safely(parts: _Sender, mail: Sequence[Notice]) -> list[End]:
     ids = [notice.transition_id for notice in mail]
     try:
         ends = _deliver(parts, mail)
     except Exception as fault:  # a notice that trips us up must not silence the others; its claim ends by itself
         _log_fault("notice not delivered", ids, fault)
-        return [_End.WAITING] * len(mail)
+        return [End.WAITING] * len(mail)
     for name, end in zip(ids, ends, strict=True):
         logger.info("notice handled", extra={"action": "deliver", "transition_id": name, "end": end.value})
     return ends
 
 
-def _deliver(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
+def _deliver(parts: _Sender, mail: Sequence[Notice]) -> list[End]:
     """Tell the notices of one mail; what became of each, in their order."""
     taken = [_take(parts, found) for found in mail]
     telling = [part for part in taken if isinstance(part, _Taken)]
@@ -206,72 +186,27 @@ def _deliver(parts: _Sender, mail: Sequence[Notice]) -> list[_End]:
     return [next(sent) if isinstance(part, _Taken) else part for part in taken]
 
 
-def _take(parts: _Sender, found: Notice) -> _Taken | _End:
+def _take(parts: _Sender, found: Notice) -> _Taken | End:
     """Claim a notice if it may be told now; otherwise settle or leave it, and say which."""
-    owner = _owner_of(parts.store, found)
-    aside = _set_aside(parts, found, owner)
+    owner = owner_of(parts.store, found)
+    aside = set_aside(parts.store, parts.clock, found, owner)
     if aside is not None or owner is None:
-        return aside or _End.WITHOUT_OWNER
+        return aside or End.WITHOUT_OWNER
     notice = parts.store.claim_notice(found.transition_id, by=parts.claimant, now=parts.clock.now())
     if notice is None:
-        return _End.WAITING
+        return End.WAITING
     if is_possible_duplicate(notice) and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
         parked = replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
         return _settle(parts, parked)
     return _Taken(notice=notice, owner=owner)
 
 
-def _set_aside(parts: _Sender, found: Notice, owner: Owner | None) -> _End | None:
-    """Why a notice is not told now, after settling it if it never will be; None if it is to be told."""
-    store, now = parts.store, parts.clock.now()
-    if mute_of(store.mutes(), found.link_id, host_key(found.url), now=now) is not None:
-        return _mute(parts, found) if is_waiting(found, now) else _End.WAITING
-    siblings = list(store.notices(link_id=found.link_id))
-    if is_waiting(found, now) and is_overtaken(found, siblings):
-        return _mute(parts, found, why=OVERTAKEN)
-    if waits_for_earlier(found, siblings):
-        return _End.WAITING
-    if is_waiting(found, now) and is_lone_recovery(found, siblings):
-        settled = replace(_untouched(found), status=NoticeStatus.DISCARDED, last_error=_error(found, NEVER_TOLD))
-        return _End.DISCARDED if store.update_notice(settled, replaces=found) else _End.WAITING
-    return _say_that_nobody_is_there(store, found) if owner is None else None
-
-
-def _mute(parts: _Sender, found: Notice, *, why: str | None = None) -> _End:
-    """Settle a notice as muted. If the mute ended at this very moment, nobody may look again: so look here."""
-    store = parts.store
-    muted = replace(
-        _untouched(found),
-        status=NoticeStatus.MUTED,
-        last_error=_error(found, why) if why is not None else found.last_error,
-    )
-    if not store.update_notice(muted, replaces=found):
-        return _End.WAITING
-    if mute_of(store.mutes(), found.link_id, host_key(found.url), now=parts.clock.now()) is None:
-        tell_difference(store, found.link_id, now=parts.clock.now())
-    return _End.MUTED
-
-
-def _untouched(notice: Notice) -> Notice:
-    """The notice in nobody's hands."""
-    return replace(notice, claimed_by=None, claim_until=None, next_attempt_at=None)
-
-
-def _say_that_nobody_is_there(store: Store, notice: Notice) -> _End:
-    """Leave a notice pending, so that an owner who is named later is told at once; say why, once."""
-    missing = f"team {notice.owner!r} has no address" if notice.owner is not None else "the link has no owner"
-    said = replace(notice, last_error=_error(notice, f"{missing}, so nobody can be told"))
-    if said != notice:
-        store.update_notice(said, replaces=notice)
-    return _End.WITHOUT_OWNER
-
-
-def _send(parts: _Sender, telling: Sequence[_Taken]) -> list[_End]:
+def _send(parts: _Sender, telling: Sequence[_Taken]) -> list[End]:
     """Write the attempts down, call the provider once, and write down what it said."""
     attempts = _write_attempts(parts, telling)
     held = [attempt for attempt in attempts if attempt is not None]
     outcomes = iter(_hand_over(parts, telling, held) if held else ())
-    return [next(outcomes) if attempt is not None else _End.WAITING for attempt in attempts]
+    return [next(outcomes) if attempt is not None else End.WAITING for attempt in attempts]
 
 
 def _write_attempts(parts: _Sender, telling: Sequence[_Taken]) -> list[Notice | None]:
@@ -306,7 +241,7 @@ def _attempt(part: _Taken, mail_id: str) -> Notice:
     )
 
 
-def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Notice]) -> list[_End]:
+def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Notice]) -> list[End]:
     doing, kind = "composing", DeliveryFailure.NOT_ACCEPTED
     try:
         mail = _composed(parts, telling[0].owner, attempts)
@@ -338,15 +273,6 @@ def _composed(parts: _Sender, owner: Owner, attempts: Sequence[Notice]) -> Mail:
     return compose_digest(attempts, owner, copies, mail_id=mail_id, sender=parts.address, now=now, repeated=repeated)
 
 
-def _owner_of(store: Store, notice: Notice) -> Owner | None:
-    """Who is told now. A notice made before its link had an owner goes to the owner set since."""
-    team = notice.owner
-    if team is None:
-        link = store.get_link(notice.link_id)
-        team = link.owner if link is not None else None
-    return store.get_owner(team) if team is not None else None
-
-
 def _copies(store: Store, notices: Sequence[Notice]) -> Iterator[str]:
     """The addresses of the other teams, each once."""
     owners = (store.get_owner(team) for notice in notices for team in notice.also_used_by)
@@ -367,25 +293,20 @@ def _after_failure(attempt: Notice, error: DeliveryError, *, now: datetime) -> N
     if error.kind is DeliveryFailure.NOT_ACCEPTED:
         status, due = NoticeStatus.PENDING, now + retry_wait(attempt.attempts)
     elif error.kind is DeliveryFailure.PERMANENT:
-        return replace(attempt, status=NoticeStatus.FAILED, last_error=_error(attempt, str(error)))
+        return replace(attempt, status=NoticeStatus.FAILED, last_error=error_of(attempt, str(error)))
     else:
         status, due = NoticeStatus.UNKNOWN, now + WAIT_FOR_WORD
         attempt = replace(attempt, last_error=LOST_ANSWER)
-    return replace(attempt, status=status, last_error=_error(attempt, str(error)), next_attempt_at=due)
+    return replace(attempt, status=status, last_error=error_of(attempt, str(error)), next_attempt_at=due)
 
 
-def _error(notice: Notice, message: str) -> str:
-    """The message, behind the admission that must not be lost."""
-    return f"{LOST_ANSWER}; {message}" if is_possible_duplicate(notice) else message
-
-
-def _settle(parts: _Sender, notice: Notice) -> _End:
+def _settle(parts: _Sender, notice: Notice) -> End:
     _save(parts, notice)
     return {
-        NoticeStatus.SENT: _End.SENT,
-        NoticeStatus.PENDING: _End.RETRIED,
-        NoticeStatus.FAILED: _End.FAILED,
-    }.get(notice.status, _End.UNKNOWN)
+        NoticeStatus.SENT: End.SENT,
+        NoticeStatus.PENDING: End.RETRIED,
+        NoticeStatus.FAILED: End.FAILED,
+    }.get(notice.status, End.UNKNOWN)
 
 
 def _save(parts: _Sender, notice: Notice) -> None:

@@ -6,7 +6,7 @@ Idempotent and resumable at every step; any number of dispatchers may work on on
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -14,11 +14,15 @@ from linkwatch_pipeline.domain.allowances import MAX_VISITS, NO_ALLOWANCES, Allo
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.planning import Pace, planned_starts
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunState
 from linkwatch_pipeline.ports import Store
 
 # How a job gets on its way: the job, and how long from now it becomes visible.
 SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
+
+# Jobs. What is put again after a crash is there already, so the cursor need not be saved with every host.
+_SAVE_PROGRESS_EVERY = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +41,14 @@ def dispatch_run(store: Store, run: Run, *, now: datetime, allowances: Allowance
     if run.state is not RunState.DISPATCHING:
         return run
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
-    dispatched = run.dispatched
+    dispatched = saved = run.dispatched
     resumed = next(iter(store.jobs(run.run_id)), None) is not None
     for host, members in _members_by_host(store, run, slot):
         visits, seen = allowances.get(host, 1), MAX_VISITS if resumed else 1
         dispatched += dispatch_host(store, run, slot, list(members), now, host=host, visits=visits, seen=seen)
-        store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+        if dispatched >= saved + _SAVE_PROGRESS_EVERY:
+            store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
+            saved = dispatched
     expected = sum(chain.total for chain in store.chains(run.run_id))
     return store.finish_dispatch(run.run_id, expected=expected, at=now)
 
@@ -53,6 +59,26 @@ def due_heads(store: Store, run_id: str, *, now: datetime) -> Iterator[tuple[Job
         due = due_head(store, chain, now=now)
         if due is not None:
             yield due
+
+
+def planned_heads(store: Store, run: Run, *, pace: Pace, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+    """The first heads whose planned start a message's delay reaches, claimed for sending by the caller.
+
+    Calling it each minute gives every chain its start; a claim that is not followed by a message is lost for as long
+    as any message is.
+    """
+    chains = list(store.chains(run.run_id))
+    if run.dispatched_at is None or not any(chain.awaits_start for chain in chains):
+        return
+    starts = planned_starts({chain.host: chain.total for chain in chains}, pace)
+    for chain in chains:
+        starts_at = max(run.dispatched_at + starts.get(chain.host, timedelta(0)), now)
+        if not chain.awaits_start or starts_at - now > LONGEST_DEFERRAL:
+            continue
+        if store.claim_start(chain, ready_at=starts_at, now=now):
+            due = due_head(store, replace(chain, head_ready_at=starts_at), now=now)
+            if due is not None:
+                yield due
 
 
 def due_head(store: Store, chain: HostChain, *, now: datetime) -> tuple[JobRecord, timedelta] | None:

@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
-from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
 from linkwatch_pipeline.ports import Clock, Store, Warehouse
 
-KEEP_OBSERVATIONS = timedelta(days=90)
 KEEP_RUNS = timedelta(days=400)
+KEEP_FILES = timedelta(weeks=260)  # of observations in the warehouse; aggregates, transitions and notices stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,15 @@ class PrunedWeek:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """What was forgotten; `kept` names the old weeks that had to stay, with the reason."""
+    """What was forgotten; `kept` names the old weeks that had to stay, with the reason.
+
+    `files` are the weeks whose observations left the warehouse too, after years; their aggregates stay.
+    """
 
     weeks: tuple[PrunedWeek, ...]
     kept: tuple[tuple[datetime, str], ...]
     runs: int
+    files: tuple[datetime, ...] = ()
 
 
 def export_week(store: Store, warehouse: Warehouse, week: datetime, *, clock: Clock) -> WeekExport:
@@ -57,7 +61,7 @@ def export_week(store: Store, warehouse: Warehouse, week: datetime, *, clock: Cl
     intact = known is not None and warehouse.verify_week(known)
     if known is not None and intact and _count(_stored(store, week)) in (0, known.rows):
         return WeekExport(week=week, rows=known.rows, written=False)
-    from_file = _is_readable(warehouse, week)
+    from_file = is_readable(warehouse, week)
     rows = _count(_united(store, warehouse, week, from_file=from_file))
     if known is not None and rows < known.rows:
         raise StoreUnusable(
@@ -78,9 +82,12 @@ def prune_history(
     clock: Clock,
     keep: timedelta = KEEP_OBSERVATIONS,
     keep_runs: timedelta = KEEP_RUNS,
+    keep_files: timedelta = KEEP_FILES,
 ) -> PruneReport:
     """Forget observations of weeks that ended more than `keep` ago and are safe in the warehouse, and runs older than
     `keep_runs`. A week that cannot be exported, verified or deleted stays, and the report says why.
+
+    The warehouse forgets the observations of weeks older than `keep_files` that have aggregates.
     """
     now = clock.now()
     pruned: list[PrunedWeek] = []
@@ -91,7 +98,8 @@ def prune_history(
         except (StoreUnusable, StaleWrite) as problem:
             kept.append((week, str(problem)))
     runs = store.prune_runs(started_before=now - keep_runs)
-    return PruneReport(weeks=tuple(pruned), kept=tuple(kept), runs=runs)
+    files = tuple(warehouse.forget_weeks(before=week_start(now - keep_files)))
+    return PruneReport(weeks=tuple(pruned), kept=tuple(kept), runs=runs, files=files)
 
 
 def _prune_week(store: Store, warehouse: Warehouse, week: datetime, *, clock: Clock) -> PrunedWeek:
@@ -129,7 +137,8 @@ def _place(observation: Observation) -> tuple[str, int]:
     return observation.link_id, observation.sequence
 
 
-def _is_readable(warehouse: Warehouse, week: datetime) -> bool:
+def is_readable(warehouse: Warehouse, week: datetime) -> bool:
+    """Whether a week's file can be read to its end; a week without one can."""
     try:
         _count(warehouse.read_week(week))
     except StoreUnusable:

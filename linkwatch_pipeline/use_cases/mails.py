@@ -15,6 +15,12 @@ from linkwatch_pipeline.domain.links import LinkState, Place
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.service_words import (
+    NOT_OF_SERVICES,
+    is_about_service,
+    service_headline,
+    service_summary,
+)
 from linkwatch_pipeline.use_cases.wording import MAIL_DOMAIN, REPEATED, anchor, answer_of, moment, visible
 
 MOST_PLACES_SHOWN = 20
@@ -96,10 +102,14 @@ def compose(
 
 
 def _headline(notice: Notice) -> str:
+    if is_about_service(notice):
+        return service_headline(notice)
     return "Broken" if notice.to_state is LinkState.BROKEN else "Reachable again"
 
 
 def _summary(notice: Notice) -> str:
+    if is_about_service(notice):
+        return service_summary(notice)
     if notice.to_state is LinkState.BROKEN:
         return Template(_BROKEN).substitute(answer=answer_of(notice))
     broken = (
@@ -122,6 +132,8 @@ def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
     ]
     if notice.from_state is LinkState.BROKEN and notice.since is not None:
         facts.insert(4, ("Broken since", [f"{moment(notice.since)} ({_outage(notice)}, as far as was seen)"]))
+    if is_about_service(notice):
+        return [fact for fact in facts if fact[0] not in NOT_OF_SERVICES]
     return facts
 
 

@@ -67,7 +67,7 @@ def _canaries(store: Store, run: Run, rules: BreakerRules) -> Iterator[tuple[str
 
 def _ruled(store: Store, run: Run, runs: list[Run], rules: BreakerRules, now: datetime) -> Run:
     """The run with its ruling, made now if it is time for one. A run past its deadline that goes on may yet be held."""
-    if run.ruling is not None or not (run.state.is_over or now >= run.deadline_at):
+    if run.ruling is not None or not (run.state.is_over or now >= run.release_due_at):
         return run
     trusted = [r for r in runs if _is_trusted(r) and r.intended_at < run.intended_at]
     why = None
@@ -111,7 +111,7 @@ def _in_line(store: Store, notice: Notice, run: Run | None, rules: BreakerRules,
 
 def _may_go(store: Store, notice: Notice, run: Run, rules: BreakerRules, now: datetime) -> bool:
     """Whether a notice of a run without a ruling may be sent: the deadline is past, or nobody wants to wait for it."""
-    if now >= run.deadline_at:
+    if now >= run.release_due_at:
         return True
     owner = store.get_owner(notice.owner) if notice.owner is not None else None
     return not rules.is_on and (owner is None or owner.delivery is Delivery.EACH)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from linkwatch_pipeline.domain.coverage import (
     REPEATED_FROM,
@@ -18,31 +19,65 @@ from linkwatch_pipeline.domain.coverage import (
     WeekCount,
     every_week,
 )
-from linkwatch_pipeline.domain.errors import StoreUnusable
+from linkwatch_pipeline.domain.findings import (
+    AVAILABILITY_WEEKS,
+    CERTIFICATE_ENDS_WITHIN,
+    ChangeKind,
+    EndingCertificate,
+    GroupCount,
+    Grouping,
+    LinkAvailability,
+    LinkChange,
+    MovedLink,
+    SlowHost,
+    SuspectedPage,
+)
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import is_retry, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
-from linkwatch_pipeline.use_cases.export_week import WeekExport, export_week
+from linkwatch_pipeline.use_cases.export_week import WeekExport
+from linkwatch_pipeline.use_cases.fill_warehouse import fill_warehouse
 
 MOST_ROWS = 1000
+# The lists whose rows are links.
+_OF_LINKS = (
+    *(kind.value for kind in ChangeKind),
+    "repeated_uncertainty",
+    "content_changed",
+    "moved_for_good",
+    "suspected_pages",
+    "availability",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageReport:
     """A week and all weeks before it, the newest first; gaps are there, without data.
 
-    `links` has the links that the lists name, as the store knows them now. `problems` are sentences about earlier weeks
-    whose files are lost; those weeks have no outcomes here.
+    `links` has the links that the lists name, as the store knows them now: owner, places, expected text. `problems` are
+    sentences about earlier weeks whose files are lost; those weeks have no outcomes here. Each list has its first rows
+    and how many there are (`Ranked`). `suspected_pages` is advice to a person and no state.
     """
 
     exported: WeekExport
     weeks: tuple[WeekCount, ...]
+    by_owner: Ranked[GroupCount]
+    by_host: Ranked[GroupCount]
+    by_file: Ranked[GroupCount]
     worst_hosts: Ranked[HostTrouble]
+    newly_broken: Ranked[LinkChange]
+    recovered: Ranked[LinkChange]
+    still_broken: Ranked[LinkChange]
     repeated_uncertainty: Ranked[RepeatedUncertainty]
     content_changed: Ranked[ChangedContent]
+    moved_for_good: Ranked[MovedLink]
+    suspected_pages: Ranked[SuspectedPage]
+    ending_certificates: Ranked[EndingCertificate]
+    slowest_hosts: Ranked[SlowHost]
+    availability: Ranked[LinkAvailability]
     links: Mapping[str, Link]
     problems: tuple[str, ...] = ()
 
@@ -60,39 +95,40 @@ def report_week(
     Raises: StoreUnusable when a file is damaged, or the week's lost rows that the store no longer holds; MissingExtra.
     """
     week = week_start(week)
-    exported = export_week(store, warehouse, week, clock=clock)
-    problems = _export_earlier(store, warehouse, reports, week, clock=clock)
-    repeated = reports.repeated_uncertainty(week, at_least=REPEATED_FROM, most=most)
-    changed = reports.content_changed(week, most=most)
+    filled = fill_warehouse(store, warehouse, reports, week, clock=clock)
+    lists: dict[str, Ranked[Any]] = _lists(reports, week, most)
     return CoverageReport(
-        exported=exported,
+        exported=filled.exported,
         weeks=_count_weeks(store, reports, week),
-        worst_hosts=reports.worst_hosts(week, most=most),
-        repeated_uncertainty=repeated,
-        content_changed=changed,
-        links=_links(store, [*(r.link_id for r in repeated.rows), *(c.link_id for c in changed.rows)]),
-        problems=tuple(problems),
+        links=_links(store, (row.link_id for name in _OF_LINKS for row in lists[name].rows)),
+        problems=filled.problems,
+        **lists,
     )
+
+
+def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]]:
+    """The sections that are lists, by the name of their field."""
+    # Those that read the same weeks stand together: the views are made once for each.
+    return {
+        "by_owner": reports.groups(week, by=Grouping.OWNER, most=most),
+        "by_host": reports.groups(week, by=Grouping.HOST, most=most),
+        "by_file": reports.groups(week, by=Grouping.FILE, most=most),
+        "worst_hosts": reports.worst_hosts(week, most=most),
+        **{kind.value: reports.changes(week, kind=kind, most=most) for kind in ChangeKind},
+        "content_changed": reports.content_changed(week, most=most),
+        "ending_certificates": reports.ending_certificates(week, within=CERTIFICATE_ENDS_WITHIN, most=most),
+        "slowest_hosts": reports.slowest_hosts(week, most=most),
+        "repeated_uncertainty": reports.repeated_uncertainty(week, at_least=REPEATED_FROM, most=most),
+        "moved_for_good": reports.moved_for_good(week, most=most),
+        "suspected_pages": reports.suspected_pages(week, most=most),
+        "availability": reports.availability(week, weeks=AVAILABILITY_WEEKS, most=most),
+    }
 
 
 def newest_week(store: Store, reports: Reports, *, now: datetime) -> datetime:
     """The newest week that has a run or a file; the current one if there is none."""
     known = {week_start(run.intended_at) for run in store.runs()}
     return max(known.union(reports.weeks()), default=week_start(now))
-
-
-def _export_earlier(store: Store, warehouse: Warehouse, reports: Reports, week: datetime, *, clock: Clock) -> list[str]:
-    """Export the earlier weeks that have no file, if anything of them is known; what could not be."""
-    known = {week_start(run.intended_at) for run in store.runs()}
-    known.update(exported.week for exported in store.exported_weeks())
-    problems = []
-    for earlier in sorted(known.difference(reports.weeks())):
-        if earlier < week:
-            try:
-                export_week(store, warehouse, earlier, clock=clock)
-            except StoreUnusable as problem:
-                problems.append(str(problem))
-    return problems
 
 
 def _count_weeks(store: Store, reports: Reports, week: datetime) -> tuple[WeekCount, ...]:

@@ -9,31 +9,45 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
+from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, Run, RunState, resend_due_at
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
-from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_head, due_heads
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_head, due_heads, planned_heads
 
 
 def tick(
-    store: Store, *, now: datetime, allowances: Allowances = NO_ALLOWANCES
+    store: Store, *, now: datetime, allowances: Allowances = NO_ALLOWANCES, pace: Pace | None = None
 ) -> Iterator[tuple[JobRecord, timedelta]]:
     """See to every open run; yields the jobs that have to be sent, with their delay.
 
     A retry run that a closing run left behind is dispatched by the next tick.
+
+    Args: pace: how links are visited, for a queue whose heads have planned starts; None sends every head at once.
     """
     for run in list(store.runs(open_only=True)):
         if run.state is RunState.DISPATCHING and now < run.expires_at:
-            dispatch_run(store, run, now=now, allowances=allowances)
-            yield from due_heads(store, run.run_id, now=now)
+            opened = dispatch_run(store, run, now=now, allowances=allowances)
+            yield from (
+                planned_heads(store, opened, pace=pace, now=now) if pace else due_heads(store, run.run_id, now=now)
+            )
             continue
-        yield from lost_heads(store, run, now=now)
+        if pace is not None:
+            yield from planned_heads(store, run, pace=pace, now=now)
+        yield from lost_heads(store, run, now=now, planned=pace is not None)
         close_if_over(store, run, now=now)
 
 
-def lost_heads(store: Store, run: Run, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
-    """The heads whose message must have been lost, claimed for sending by the caller."""
+def lost_heads(
+    store: Store, run: Run, *, now: datetime, planned: bool = False
+) -> Iterator[tuple[JobRecord, timedelta]]:
+    """The heads whose message must have been lost, claimed for sending by the caller.
+
+    Args: planned: whether heads have planned starts: one that still waits for its own is not lost.
+    """
     for chain in store.chains(run.run_id):
+        if planned and chain.awaits_start:
+            continue
         mended = _mended(store, chain, now)
         due = due_head(store, mended, now=now) if mended is not None else None
         if due is not None:

@@ -8,7 +8,15 @@ from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import Allowances, host_of, leased_slot, slots_of
 from linkwatch_pipeline.domain.fetching import HopDeferred
-from linkwatch_pipeline.domain.hosts import Admitted, Chance, DeferralReason, Deferred, Departure, pausing_until
+from linkwatch_pipeline.domain.hosts import (
+    WORKER_LIFE,
+    Admitted,
+    Chance,
+    DeferralReason,
+    Deferred,
+    Departure,
+    pausing_until,
+)
 from linkwatch_pipeline.ports import Clock, Fetcher, Progress, RunBlocking, Store
 from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
 
@@ -25,7 +33,8 @@ class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
     `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
-    shared by all checks of a process. `allowances` as in dispatch.
+    shared by all checks of a process. `allowances` as in dispatch. `life` is how long a job's fetch may
+    take, waits for its redirects included.
     """
 
     store: Store
@@ -39,6 +48,7 @@ class CheckParts:
     skew: timedelta
     default_confirm: int
     allowances: Allowances = field(default_factory=dict)
+    life: timedelta = WORKER_LIFE
     lines: HopLines = field(default_factory=HopLines)
 
     def watched_by(self, progress: Progress) -> CheckParts:

@@ -15,17 +15,15 @@ from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Sta
 from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, missed_run, weekly_part, weekly_run_id
-from linkwatch_pipeline.domain.timestamps import WEEK, week_start
+from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, weekly_part, weekly_run_id
+from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import release_notices
+from linkwatch_pipeline.use_cases.start_week import missed_weeks
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 
 EXPORT_WARNING_AFTER = timedelta(days=80)
-MISSED_SHOWN_FOR = timedelta(days=35)
-# Less than what runs are kept for, so that a gap that was pruned is not found and recorded again.
-MISSED_RECORDED_FOR = timedelta(days=390)
 
 
 def watch_health(
@@ -35,17 +33,23 @@ def watch_health(
     clock: Clock,
     breaker: BreakerRules | None = None,
     surveyor: Surveyor | None = None,
+    may_write: bool = True,
 ) -> tuple[Finding, ...]:
     """All findings, the worst first; the heartbeat says that somebody looked.
 
     Runs whose time has come are ruled on first: a suspect one must be known even if nobody delivers anything. Weeks
     that nobody ran are recorded as missed, since no scheduler comes back to them.
 
-    Args: surveyor: remembers what was read of all links and notices; None reads them now.
+    Args:
+        surveyor: remembers what was read of all links and notices; None reads them now.
+        may_write: false where the check has no right to write (AWS): then senders rule, and the next run records.
     """
     now = clock.now()
-    release_notices(store, breaker or BreakerRules(), now=now)
+    if may_write:
+        release_notices(store, breaker or BreakerRules(), now=now)
     facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor())
+    for gap in facts.missed_weeks if may_write else ():
+        store.create_run(gap)  # which leaves one that is recorded already as it is
     findings = verdict(facts)
     for number in _numbers(facts, findings):
         metrics.put(number.name, number.value, unit=number.unit, at=now)
@@ -56,20 +60,20 @@ def watch_health(
 def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFacts:
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
     links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
-    record_missed_weeks(store, links.watched_since, now=now)
     this_week = weekly_run_id(week_start(now))
     all_runs = list(store.runs())
+    gaps = missed_weeks(all_runs, links.watched_since, now=now)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
     unsettled = tuple(store.notices(unsettled_only=True))
     progress = tuple(_progress(store, run, now) for run in current if run.state is RunState.OPEN)
     return HealthFacts(
         now=now,
         watched_since=links.watched_since,
-        runs=tuple(run for run in all_runs if run in current or run.is_held),
+        runs=tuple(run for run in all_runs if run in current or run.is_held or run.ruling is None),
         unsettled=unsettled,
         dead_letters=sum(letter.redriven_as is None for letter in letters_of(store, current)),
         progress=progress,
-        missed_weeks=tuple(run for run in all_runs if _is_missed_lately(run, now)),
+        missed_weeks=tuple(run for run in [*all_runs, *gaps] if run.state is RunState.MISSED),
         unexported_weeks=_unexported_weeks(store, all_runs, now),
         mutes=links.mutes,
         address_troubles=mails.address_troubles,
@@ -77,25 +81,6 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFa
         unseen=links.unseen,
         newest=max(_stamps(current, progress, unsettled), key=lambda stamp: stamp.at, default=None),
     )
-
-
-def record_missed_weeks(store: Store, watched_since: datetime | None, *, now: datetime) -> None:
-    """Write down each past week in which links were watched and no run was made.
-
-    Args: watched_since: when the first link that is still active was registered; None if none is.
-    """
-    if watched_since is None:
-        return
-    known = {run.run_id for run in store.runs()}
-    week = week_start(now) - WEEK
-    while week >= max(watched_since, now - MISSED_RECORDED_FOR):
-        if weekly_run_id(week) not in known:
-            store.create_run(missed_run(week, now))
-        week -= WEEK
-
-
-def _is_missed_lately(run: Run, now: datetime) -> bool:
-    return run.state is RunState.MISSED and run.intended_at > now - MISSED_SHOWN_FOR
 
 
 def _progress(store: Store, run: Run, now: datetime) -> RunProgress:

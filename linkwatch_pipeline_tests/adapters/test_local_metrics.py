@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import pytest
@@ -34,15 +33,3 @@ def test_the_file_is_rotated_and_one_older_file_kept(tmp_path: Path, monkeypatch
     values = [json.loads(line)["value"] for line in files["metrics.jsonl.1"] + files["metrics.jsonl"]]
     assert values == list(range(values[0], 100))
     assert all((tmp_path / name).stat().st_size <= 1_000 for name in files)
-
-
-def test_a_number_that_cannot_be_written_disturbs_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "metrics.jsonl").mkdir()
-    with caplog.at_level(logging.WARNING):
-        LocalMetrics(tmp_path / "metrics.jsonl").put("n", 1, at=MONDAY)
-    assert "metric not written" in caplog.text
-
-
-def test_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        LocalMetrics(tmp_path / "m.jsonl").put("n", float("nan"), at=MONDAY)

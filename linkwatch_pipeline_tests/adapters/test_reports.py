@@ -72,7 +72,7 @@ class Looks:
             by_week[week_start(seen.observed_at)].append(seen)
         for week, observations in by_week.items():
             warehouse.write_week(week, observations)
-        return DuckDBReports(self.folder / "observations")
+        return DuckDBReports(warehouse.views)
 
     def path_of(self, week: datetime) -> Path:
         return ParquetWarehouse(self.folder).path_of(week)
@@ -276,7 +276,7 @@ def test_pages_without_the_expected_text_are_listed(looks: Looks) -> None:
 
 
 def test_without_files_nothing_is_known(tmp_path: Path) -> None:
-    reports: Reports = DuckDBReports(tmp_path / "nowhere")
+    reports: Reports = DuckDBReports(ParquetWarehouse(tmp_path / "nowhere").views)
     assert reports.weeks() == []
     assert reports.outcomes_by_week(through=MONDAY) == {}
     assert reports.worst_hosts(MONDAY, most=9) == Ranked()
@@ -312,7 +312,7 @@ def test_a_file_that_cannot_be_read_is_named(looks: Looks, damage: str) -> None:
         whole = path.read_bytes()
         path.write_bytes(whole[:4] + b"\xff" * 2000 + whole[2004:])
     else:
-        version = ", KV_METADATA {linkwatch_schema: '2'}" if damage == "newer schema" else ""
+        version = ", KV_METADATA {linkwatch_schema: '3'}" if damage == "newer schema" else ""
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT 'x' AS run_id) TO '{path}' (FORMAT parquet{version})")
     with pytest.raises(StoreUnusable, match=r"week=2026-09-28\.parquet"):
@@ -322,7 +322,7 @@ def test_a_file_that_cannot_be_read_is_named(looks: Looks, damage: str) -> None:
 def test_without_duckdb_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtra, match=r"linkwatch-pipeline\[reports\]"):
-        DuckDBReports(tmp_path).outcomes_by_week(through=MONDAY)
+        DuckDBReports(ParquetWarehouse(tmp_path).views).outcomes_by_week(through=MONDAY)
 
 
 def test_the_picture_of_many_weeks_is_a_small_png() -> None:

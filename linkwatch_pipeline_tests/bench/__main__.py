@@ -22,7 +22,9 @@ from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
 from linkwatch_pipeline_tests.bench.start_up import help_time
+from linkwatch_pipeline_tests.bench.status import service_status
 from linkwatch_pipeline_tests.bench.store_calls import store_calls
+from linkwatch_pipeline_tests.bench.warehouse import warehouse
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
@@ -36,6 +38,8 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "store-calls": store_calls,
     "delivery": lambda folder: release_to_accepted(),
     "health": health_look,
+    "status": service_status,
+    "warehouse": warehouse,
 }
 
 

@@ -30,6 +30,7 @@ from linkwatch_pipeline.domain.timestamps import format_seconds, parse_week
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.entrypoints.cli.run import run_week
 from linkwatch_pipeline.use_cases.register import set_owner, update_link
+from linkwatch_pipeline.use_cases.release import release_run
 from linkwatch_pipeline.use_cases.scan import ScanChange, register_scan, scan_paths
 from linkwatch_pipeline_tests.bench.result import machine
 from linkwatch_pipeline_tests.campaigns.fates import MARKER, SIGN_IN, WEEKS, Script, host_of, write_script
@@ -137,8 +138,15 @@ class HandbookWeeks:
         assert unasked == [], unasked
 
     def _deliver_and_compare_mails(self, number: int) -> None:
-        """Every notice became one mail to the right people; earlier mails are as they were."""
-        self.app.in_week(parse_week(WEEKS[number])).deliver()
+        """Every notice became one mail to the right people; earlier mails are as they were.
+
+        A week in which very much breaks at once, as the first one, is held; somebody looks and releases it.
+        """
+        app = self.app.in_week(parse_week(WEEKS[number]))
+        app.deliver()
+        for run in [run for run in app.store.runs() if run.is_held]:
+            release_run(app.store, run.run_id, by="campaign", now=app.clock.now())
+        app.deliver()
         notices = {notice.transition_id: notice for notice in self.app.store.notices()}
         assert sorted(notices) == sorted(told.transition_id for told in self.told)
         mails = {file.name: file.read_bytes() for file in self.app.home.mail.iterdir()}

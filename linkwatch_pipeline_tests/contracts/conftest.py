@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,16 +12,68 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
+from linkwatch_pipeline_tests.cloud.tables import make_table
+from linkwatch_pipeline_tests.cloud.tables import open_store as open_dynamo
 
 # Opens one and the same storage each time it is called. Can be pickled, so that another process may call it.
 OpenStore = Callable[[], Store]
 
 
-def sqlite_storage(folder: Path) -> OpenStore:
+@dataclass(frozen=True)
+class Adapter:
+    """A kind of storage.
+
+    Args:
+        new: makes empty storage, given the running test and an empty folder.
+        examples: how many stories the state machine plays on it outside campaigns; 0 for none.
+        beyond: tests that it cannot run, by a part of their name.
+    """
+
+    new: Callable[[pytest.FixtureRequest, Path], OpenStore]
+    examples: int
+    beyond: tuple[str, ...] = ()
+
+
+def sqlite_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
     return partial(SqliteStore.open, folder / "linkwatch.sqlite3")
 
 
-STORES = [pytest.param(sqlite_storage, id="sqlite")]
+def dynamodb_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
+    cloud: Cloud = request.getfixturevalue("ministack")
+    return partial(open_dynamo, cloud, make_table(cloud))
+
+
+STORES = {
+    "sqlite": Adapter(sqlite_storage, examples=40),
+    "dynamodb": Adapter(dynamodb_storage, examples=5),
+    # Pages end at 1 MB there, as they do at Amazon. It loses writes under threads, lives in one process, and copies
+    # the table for each transaction.
+    "moto": Adapter(
+        moto_storage,
+        examples=0,
+        beyond=(
+            "process",
+            "longer_than_any_page",
+            "SavingManyAtOnce",
+            "orders_of_calls",
+            "order_of_calls",
+            "interrupted",
+        ),
+    ),
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    beyond = [item for item in items if _is_beyond(item)]
+    config.hook.pytest_deselected(items=beyond)
+    items[:] = [item for item in items if item not in beyond]
+
+
+def _is_beyond(item: pytest.Item) -> bool:
+    name = getattr(getattr(item, "callspec", None), "params", {}).get("new_storage")
+    return name in STORES and any(part in item.nodeid for part in STORES[name].beyond)
 
 
 @pytest.fixture(params=STORES)
@@ -31,9 +84,15 @@ def new_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], 
     def make() -> OpenStore:
         folder = tmp_path / f"storage-{next(numbers)}"
         folder.mkdir()
-        return request.param(folder)
+        return STORES[request.param].new(request, folder)
 
     return make
+
+
+@pytest.fixture
+def examples(request: pytest.FixtureRequest) -> int:
+    """How many stories the state machine plays on this adapter."""
+    return STORES[request.node.callspec.params["new_storage"]].examples
 
 
 @pytest.fixture

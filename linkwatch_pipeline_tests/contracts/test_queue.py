@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 from linkwatch_pipeline.domain.errors import QueueError
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Queue
+from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs, make_queues
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 VISIBILITY = timedelta(seconds=180)
@@ -26,14 +29,27 @@ class QueueCase:
     pass_time: Callable[[timedelta], None]
 
 
-def memory_case() -> QueueCase:
+def memory_case(request: pytest.FixtureRequest) -> QueueCase:
     clock = VirtualClock()
     return QueueCase(MemoryQueue(clock, visibility=VISIBILITY, max_receives=MAX_RECEIVES), clock.advance)
 
 
-@pytest.fixture(params=[pytest.param(memory_case, id="memory")])
+def sqs_case(request: pytest.FixtureRequest) -> QueueCase:
+    emulator: TimedSqs = request.getfixturevalue("timed_sqs")
+    clock, client = emulator.new_clock(), emulator.client
+    url, dead = make_queues(
+        client,
+        f"work-{uuid4().hex}",
+        visibility_seconds=int(VISIBILITY.total_seconds()),
+        max_receives=MAX_RECEIVES,
+    )
+    queue = SqsQueue(client, queue_url=url, dead_letter_url=dead, wait=timedelta(0))
+    return QueueCase(queue, clock.advance)
+
+
+@pytest.fixture(params=[pytest.param(memory_case, id="memory"), pytest.param(sqs_case, id="sqs")])
 def case(request: pytest.FixtureRequest) -> QueueCase:
-    made = request.param()
+    made = request.param(request)
     assert isinstance(made, QueueCase)
     return made
 

@@ -522,8 +522,10 @@ def play(new_storage: Callable[[], Callable[[], Store]], **how: Any) -> None:
     )
 
 
-def test_any_order_of_calls_gives_what_the_model_says(new_storage: Callable[[], Callable[[], Store]]) -> None:
-    play(new_storage, max_examples=40, stateful_step_count=50, derandomize=True)
+def test_any_order_of_calls_gives_what_the_model_says(
+    new_storage: Callable[[], Callable[[], Store]], examples: int
+) -> None:
+    play(new_storage, max_examples=examples, stateful_step_count=50, derandomize=True)
 
 
 @pytest.mark.campaign

@@ -445,6 +445,41 @@ class TestSendingALostHeadAgain:
         assert store.resend_head(done, now=after(minutes=4)) is False
 
 
+class TestClaimingAStart:
+    def test_one_of_two_dispatchers_wins(self, store: Store) -> None:
+        jobs = dispatched(store, links_of(store, "a"))
+        read_by_both = chain_of(store)
+        assert read_by_both.awaits_start
+        assert store.claim_start(read_by_both, ready_at=after(minutes=7), now=after(minutes=1)) is True
+        assert store.claim_start(read_by_both, ready_at=after(minutes=8), now=after(minutes=1)) is False
+        claimed = chain_of(store)
+        assert claimed == replace(a_chain(jobs), head_ready_at=after(minutes=7), planned_sent_at=after(minutes=1))
+        assert not claimed.awaits_start
+        assert store.claim_start(claimed, ready_at=after(minutes=9), now=after(minutes=2)) is False
+        assert chain_of(store) == claimed
+
+    def test_a_chain_that_moved_on_has_begun(self, store: Store) -> None:
+        jobs = dispatched(store, links_of(store, "a", "b"))
+        read = chain_of(store)
+        moved = store.end_job(jobs[0], status=JobStatus.EXPIRED, reason=Reason.STALLED)
+        assert store.claim_start(read, ready_at=after(minutes=7), now=after(minutes=1)) is False
+        assert chain_of(store) == moved
+
+    def test_a_head_that_was_sent_again_has_begun(self, store: Store) -> None:
+        dispatched(store, links_of(store, "a"))
+        read = chain_of(store)
+        assert store.resend_head(read, now=after(minutes=4))
+        assert not chain_of(store).awaits_start
+        assert store.claim_start(read, ready_at=after(minutes=7), now=after(minutes=5)) is False
+
+    def test_a_chain_without_a_head_has_nothing_to_start(self, store: Store) -> None:
+        jobs = dispatched(store, links_of(store, "a"))
+        done = store.end_job(jobs[0], status=JobStatus.EXPIRED, reason=Reason.STALLED)
+        assert done is not None
+        assert not done.awaits_start
+        assert store.claim_start(done, ready_at=after(minutes=7), now=after(minutes=1)) is False
+
+
 class TestRechaining:
     def test_a_chain_that_agrees_needs_no_mending(self, store: Store) -> None:
         links = links_of(store, "a", "b", "c")

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.definitions import defs
 from linkwatch_pipeline.defs import report
 from linkwatch_pipeline.defs.pictures import MOST_LINES, outcome_bars, page_links
@@ -34,7 +34,7 @@ def test_the_definitions_load_without_a_home_and_make_none(tmp_path: Path) -> No
 def test_every_asset_says_what_it_is_whose_it_is_and_what_its_columns_are() -> None:
     for spec in defs.resolve_all_asset_specs():
         assert spec.description, spec.key
-        assert spec.group_name in ("weekly", "notices", "health"), spec.key
+        assert spec.group_name in ("weekly", "notices", "health", "service_status"), spec.key
         assert list(spec.owners) == ["team:data-engineering"], spec.key
         assert spec.kinds, spec.key
         assert "dagster/column_schema" in spec.metadata, spec.key
@@ -50,9 +50,12 @@ def test_every_job_sensor_schedule_and_check_is_described() -> None:
     assert [key for key in graph.asset_check_keys if not graph.get_check_spec(key).description] == []
 
 
-def test_the_schedule_and_the_sensors_are_on_by_themselves() -> None:
+def test_the_weekly_schedule_and_the_sensors_are_on_by_themselves() -> None:
     repository = defs.get_repository_def()
-    assert {s.name: s.default_status.value for s in repository.schedule_defs} == {"weekly_schedule": "RUNNING"}
+    assert {s.name: s.default_status.value for s in repository.schedule_defs} == {
+        "weekly_schedule": "RUNNING",
+        "service_status_schedule": "STOPPED",  # not everybody watches services
+    }
     assert {s.name: s.default_status.value for s in repository.sensor_defs} == {
         "outbox_sensor": "RUNNING",
         "retry_sensor": "RUNNING",

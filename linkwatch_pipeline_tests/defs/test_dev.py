@@ -43,8 +43,12 @@ def test_dagster_dev_starts_in_the_repository_and_shows_everything(tmp_path: Pat
             "coverage_report",
             "deliveries",
             "run_health",
+            "service_uptime",
         }
-        assert {s["name"]: s["scheduleState"]["status"] for s in shown["schedules"]} == {"weekly_schedule": "RUNNING"}
+        assert {s["name"]: s["scheduleState"]["status"] for s in shown["schedules"]} == {
+            "weekly_schedule": "RUNNING",
+            "service_status_schedule": "STOPPED",
+        }
         assert {s["name"]: s["sensorState"]["status"] for s in shown["sensors"]} == {
             "health_sensor": "RUNNING",
             "outbox_sensor": "RUNNING",

@@ -140,8 +140,21 @@ def test_a_held_run_is_critical_until_somebody_decides_and_its_notices_are_not_o
     assert verdict(facts(runs=(decided,))) == ()
 
 
-def test_a_notice_that_is_not_released_is_not_overdue() -> None:
-    assert verdict(facts(unsettled=(a_notice(release_at=None),))) == ()
+@pytest.mark.parametrize(
+    ("run", "now", "codes"),
+    [
+        (FINISHED, after(minutes=25), []),
+        (FINISHED, after(minutes=26), ["run_unreleased"]),  # it closed at 09:20
+        (a_run(state=RunState.OPEN), after(minutes=29), []),
+        (a_run(state=RunState.OPEN), after(minutes=36), ["run_late", "run_unreleased"]),
+        (replace(FINISHED, ruling=Ruling(kind=RulingKind.RELEASED, at=after(minutes=21))), after(minutes=26), []),
+    ],
+)
+def test_a_notice_that_nobody_releases_is_not_overdue_but_its_run_is_found(
+    run: Run, now: datetime, codes: list[str]
+) -> None:
+    found = verdict(facts(now=now, runs=(run,), unsettled=(a_notice(release_at=None),)))
+    assert sorted(finding.code for finding in found) == codes
 
 
 def muted(links: int = 1, broken: int = 1, **fields: Any) -> MuteView:

@@ -79,6 +79,14 @@ def test_the_newest_week_is_reported_for_people(watched: Terminal) -> None:
         "2026-09-28  closed  75.0 %    100.0 %   4      1          1       0          1          1\n"
         "2026-09-21  closed  75.0 %    100.0 %   4      1          1       0          1          1\n"
         "\n"
+        "by owner\n"
+        "OWNER      LINKS  REACHABLE  BROKEN  THROTTLED  UNCERTAIN  CONTENT_CHANGED\n"
+        "docs-team  4      1          1       0          1          1\n"
+        "\n"
+        "still broken\n"
+        "LINK  SINCE                 STATUS  OWNER      PLACE             URL\n"
+        "gone  2026-09-21T09:01:00Z  404     docs-team  docs/a.md:3 (+1)  https://docs.example/gone\n"
+        "\n"
         "hosts with the most links broken, uncertain or throttled\n"
         "HOST          LINKS  BROKEN  UNCERTAIN  THROTTLED  REASONS\n"
         "docs.example  4      1       1          0          gone 1, timeout 1\n"
@@ -90,6 +98,14 @@ def test_the_newest_week_is_reported_for_people(watched: Terminal) -> None:
         "answered without the expected text: have a look\n"
         "LINK     AT                    STATUS  OWNER      PLACE             URL\n"
         "changed  2026-09-28T09:01:00Z  200     docs-team  docs/a.md:3 (+1)  https://docs.example/changed\n"
+        "\n"
+        "slowest hosts\n"
+        "HOST          ANSWERS  MEDIAN MS  95 % MS\n"
+        "docs.example  3        120        120\n"
+        "\n"
+        "least available, of the weeks with a verdict\n"
+        "LINK  FOUND  OF WEEKS  SHARE  95 % INTERVAL\n"
+        "gone  0      2         0.0 %  0.0 % to 65.7 %\n"
     )
 
 
@@ -111,11 +127,45 @@ def test_the_document_has_every_field(watched: Terminal) -> None:
         "retired": False,
         "places": [{"file": "docs/a.md", "line": 3}, {"file": "b.md", "line": 1}],
     }
+    counted = {"links": 4, "outcomes": {"reachable": 1, "broken": 1, "uncertain": 1, "content_changed": 1}}
     document = watched.fine("report", "--json").document
     assert document == {
         "week": "2026-09-28",
         "this_week": week,
         "weeks": [week, {**week, "week": "2026-09-21"}],
+        "by_owner": [{"name": "docs-team", **counted}],
+        "by_host": [{"name": "docs.example", **counted}],
+        "by_file": [{"name": "b.md", **counted}, {"name": "docs/a.md", **counted}],
+        "newly_broken": [],
+        "recovered": [],
+        "still_broken": [
+            {
+                "link_id": "gone",
+                "url": "https://docs.example/gone",
+                "since": "2026-09-21T09:01:00.000000Z",
+                "last_good": None,
+                "status": 404,
+                "seen": "broken",
+                **registered,
+            }
+        ],
+        "moved_for_good": [],
+        "suspected_pages": [],
+        "ending_certificates": [],
+        "slowest_hosts": [{"host": "docs.example", "answers": 3, "median_ms": 120, "p95_ms": 120, "slowest_ms": 120}],
+        "availability": [
+            {
+                "link_id": "gone",
+                "url": "https://docs.example/gone",
+                "reachable": 0,
+                "broken": 2,
+                "unsure": 0,
+                "no_data": 0,
+                "share": 0.0,
+                "interval": [0.0, pytest.approx(0.65762, abs=1e-5)],
+                **registered,
+            }
+        ],
         "worst_hosts": [
             {
                 "host": "docs.example",
@@ -147,7 +197,22 @@ def test_the_document_has_every_field(watched: Terminal) -> None:
                 **registered,
             }
         ],
-        "totals": {"worst_hosts": 1, "repeated_uncertainty": 1, "content_changed": 1},
+        "totals": {
+            "by_owner": 1,
+            "by_host": 1,
+            "by_file": 2,
+            "worst_hosts": 1,
+            "newly_broken": 0,
+            "recovered": 0,
+            "still_broken": 1,
+            "repeated_uncertainty": 1,
+            "content_changed": 1,
+            "moved_for_good": 0,
+            "suspected_pages": 0,
+            "ending_certificates": 0,
+            "slowest_hosts": 1,
+            "availability": 1,
+        },
         "problems": [],
     }
     assert watched.fine("report", "--json", "--week", "2026-09-21").document["this_week"]["week"] == "2026-09-21"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,10 +22,12 @@ from typing import TypeVar
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, count_chains
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, count_chains
+from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
-from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads, planned_heads
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -39,6 +41,9 @@ SECOND = timedelta(seconds=1)
 COOLDOWN = SECOND
 SKEW = SECOND  # between machines: any two clocks differ by at most this, and the workers allow for it
 SIMULATED = timedelta(hours=32)
+# So slow that a chain's start is planned minutes ahead, beyond a message's longest delay, too.
+SLOW_PACE = Pace(concurrency=1, mean_service=timedelta(minutes=5), cooldown=COOLDOWN)
+IN_MEMORY = partial(SqliteStore.open, Path(":memory:"))
 
 
 class Crash(BaseException):
@@ -90,12 +95,14 @@ class Cluster:
     """One simulated week. Everything random comes from the seed."""
 
     seed: int
+    open_store: Callable[[], Store] = IN_MEMORY
     chance: random.Random = field(init=False)
     clock: VirtualClock = field(init=False)
-    store: SqliteStore = field(init=False)
+    store: Store = field(init=False)
     internet: ScriptedInternet = field(init=False)
     queue: MemoryQueue = field(init=False)
     faults: Faults = field(init=False)
+    pace: Pace | None = field(init=False)
     statuses: dict[str, list[Answer]] = field(default_factory=dict)
     allowances: dict[str, int] = field(default_factory=dict)
     crashes: int = 0
@@ -107,10 +114,11 @@ class Cluster:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.clock = VirtualClock(MONDAY)
-        self.store = SqliteStore.open(Path(":memory:"))
+        self.store = self.open_store()
         self.internet = ScriptedInternet(clock=self.clock, script=self._answer, hosts_clock=self.clock)
         self.queue = MemoryQueue(self.clock)
         self.faults = Faults.drawn(self.chance)
+        self.pace = SLOW_PACE if self.seed % 2 else None  # with and without planned starts
         self._register()
 
     def run(self) -> None:
@@ -239,15 +247,23 @@ class Process:
         crashing: SqliteStore = _Crashing(store, self)  # type: ignore[assignment]
         week = await self._blocking(lambda: start_week(store, MONDAY, now=max(now, MONDAY)))
         if not week.state.is_over and week.dispatched_at is None:
-            await self._blocking(lambda: dispatch_run(crashing, week, now=now, allowances=agreed))
-            for job, delay in await self._blocking(lambda: list(due_heads(store, week.run_id, now=now))):
+            week = await self._blocking(lambda: dispatch_run(crashing, week, now=now, allowances=agreed))
+            for job, delay in await self._blocking(lambda: list(self._first_heads(week, now))):
                 await self._send(job, delay)
-        for job, delay in await self._blocking(lambda: list(tick(crashing, now=now, allowances=agreed))):
+        pace = self._cluster.pace
+        heads = partial(tick, crashing, now=now, allowances=agreed, pace=pace)
+        for job, delay in await self._blocking(lambda: list(heads())):
             await self._send(job, delay)
         settle = partial(settle_dead_letters, crashing, self._cluster.queue, now=now)
         for settled in await self._blocking(lambda: list(settle(keep=self._cluster.faults.keep_letters))):
             if settled.following is not None:
                 await self._send(*settled.following)
+
+    def _first_heads(self, week: Run, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+        store, pace = self._cluster.store, self._cluster.pace
+        if pace is None:
+            return due_heads(store, week.run_id, now=now)
+        return planned_heads(_Crashing(store, self), week, pace=pace, now=now)  # type: ignore[arg-type]
 
     async def _send(self, job: JobRecord, delay: timedelta) -> None:
         self._perhaps_crash()
@@ -283,7 +299,7 @@ class Process:
 class _Crashing:
     """A store whose user may die before and after every call of a use case that makes many."""
 
-    def __init__(self, store: SqliteStore, process: Process) -> None:
+    def __init__(self, store: Store, process: Process) -> None:
         self._store = store
         self._process = process
 
@@ -354,9 +370,12 @@ def _ends(cluster: Cluster) -> None:
         assert dict(run.totals.by_end) == dict(ends), "the totals are not the rows"
 
 
-def simulate(seed: int) -> Cluster:
-    """Play one seed and check everything; a failure names the command that replays it."""
-    cluster = Cluster(seed)
+def simulate(seed: int, *, open_store: Callable[[], Store] = IN_MEMORY) -> Cluster:
+    """Play one seed and check everything; a failure names the command that replays it.
+
+    Args: open_store: gives an empty store.
+    """
+    cluster = Cluster(seed, open_store)
     try:
         cluster.run()
         check_invariants(cluster)

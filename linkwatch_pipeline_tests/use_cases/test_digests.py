@@ -12,7 +12,7 @@ import pytest
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery, Owner, Place
-from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus, run_of_digest
+from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus, digest_id, run_of_digest
 from linkwatch_pipeline.ports import Mail
 from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices, notices_of_mail
 from linkwatch_pipeline.use_cases.digests import compose_digest
@@ -95,6 +95,29 @@ def test_what_was_not_accepted_goes_again_as_the_same_mail(office: Office) -> No
     assert (second.transition_ids, first.transition_ids) == (("page-2:1",), ("page-0:1", "page-1:1"))
 
 
+def test_what_was_tried_together_goes_together_again_whatever_was_chosen_or_seen_since(office: Office) -> None:
+    broken(office, "page-0", "page-1", close=False)
+    office.provider.answers = [refusal(DeliveryFailure.UNKNOWN)]
+    assert office.deliver() == DeliveryReport(unknown=2)
+    office.employ(delivery=Delivery.EACH)
+    office.clock.advance(WAIT_FOR_WORD)
+    broken(office, "page-2")
+    assert office.deliver() == DeliveryReport(sent=3)
+    first, again, single = office.provider.accepted
+    assert (again.message_id, again.transition_ids) == (first.message_id, ("page-0:1", "page-1:1"))
+    assert (single.transition_id, single.transition_ids) == ("page-2:1", ())
+
+
+def test_late_notices_never_join_a_mail_that_may_be_in_the_mailbox(office: Office) -> None:
+    broken(office, "page-0", close=False)
+    office.provider.answers = [refusal(DeliveryFailure.UNKNOWN)]
+    office.deliver()
+    office.clock.advance(WAIT_FOR_WORD)
+    broken(office, "page-1")
+    assert office.deliver() == DeliveryReport(sent=2)
+    assert [mail.transition_ids for mail in office.provider.accepted] == [("page-0:1",), ("page-0:1",), ("page-1:1",)]
+
+
 def test_a_lost_answer_leaves_all_of_it_unknown_and_is_repeated_with_the_same_identity(office: Office) -> None:
     broken(office)
     office.provider.answers = [refusal(DeliveryFailure.UNKNOWN)]
@@ -163,6 +186,7 @@ def test_a_notice_that_another_sender_took_over_is_left_out(office: Office) -> N
         assert office.deliver() == DeliveryReport(sent=3, waiting=1)
     [mail] = office.provider.accepted
     assert mail.transition_ids == ("page-1:1", "page-2:1", "page-3:1")
+    assert mail.transition_id == digest_id("docs-team", RUN_ID, "page-1:1")  # page-0:1 may name another mail
 
 
 def test_several_senders_at_once_tell_every_notice_in_one_mail(tmp_path: Path) -> None:

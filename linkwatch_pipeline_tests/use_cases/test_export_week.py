@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
-from linkwatch_pipeline.adapters.warehouse.parquet import COLUMNS, ParquetWarehouse
+from linkwatch_pipeline.adapters.warehouse.parquet import ParquetWarehouse
+from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS, STORED
 from linkwatch_pipeline.domain.errors import MissingExtra, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop
 from linkwatch_pipeline.domain.outcomes import Outcome
@@ -284,7 +285,7 @@ def test_every_field_of_an_observation_is_a_column_and_instants_are_instants(tmp
     with duckdb.connect() as connection:
         found = connection.execute(f"DESCRIBE SELECT * FROM '{warehouse.path_of(MONDAY)}'").fetchall()
         assert {name: kind.replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ") for name, kind, *_ in found} == {
-            **COLUMNS,
+            **{name: kind for name, (kind, _) in STORED.items()},
             "week": "DATE",
         }
         (week,) = connection.execute(f"SELECT DISTINCT week FROM '{warehouse.path_of(MONDAY)}'").fetchall()
@@ -297,7 +298,7 @@ def test_a_file_of_a_newer_schema_is_not_guessed_at(tmp_path: Path) -> None:
     warehouse.write_week(MONDAY, [an_observation(a_link())])
     newer = path.with_suffix(".newer")
     with duckdb.connect() as connection:
-        connection.execute(f"COPY (FROM '{path}') TO '{newer}' (FORMAT parquet, KV_METADATA {{linkwatch_schema: '2'}})")
+        connection.execute(f"COPY (FROM '{path}') TO '{newer}' (FORMAT parquet, KV_METADATA {{linkwatch_schema: '3'}})")
     newer.replace(path)
     with pytest.raises(StoreUnusable, match="schema"):
         list(warehouse.read_week(MONDAY))

@@ -12,8 +12,9 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConflictingContent, DeliveryFailure, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
-from linkwatch_pipeline.use_cases.deliver import NEVER_TOLD, OVERTAKEN, WAIT_FOR_WORD, DeliveryReport
+from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import acknowledge, active_mutes, lift_mutes, list_mutes, mute, unmute
+from linkwatch_pipeline.use_cases.set_aside import NEVER_TOLD, OVERTAKEN
 from linkwatch_pipeline_tests.builders import MONDAY, URL, a_run
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
 
@@ -56,6 +57,8 @@ def test_a_muted_break_is_told_when_the_mute_runs_out_and_it_is_still_broken(gui
     guide.clock.advance(7 * DAY)
     assert guide.deliver() == DeliveryReport(sent=1)
     assert guide.provider.told == ["guide:1"]
+    [ended] = guide.store.mutes()
+    assert ended.lifted_at == guide.clock.now()  # looked through once
 
 
 def test_what_came_and_went_while_nobody_wanted_to_know_is_never_told(guide: Office) -> None:
@@ -114,6 +117,7 @@ def test_mails_about_one_link_keep_their_order(guide: Office) -> None:
     guide.provider.answers = [refusal(DeliveryFailure.NOT_ACCEPTED)]
     guide.deliver()
     guide.see("guide", 200)
+    assert due_notices(guide.store, now=guide.clock.now()) == []
     assert guide.deliver() == DeliveryReport(waiting=2)
     guide.clock.advance(timedelta(minutes=1))
     assert guide.deliver() == DeliveryReport(sent=2)
@@ -141,8 +145,10 @@ def test_a_mail_in_doubt_is_not_repeated_under_a_mute(guide: Office) -> None:
     guide.deliver()
     quiet(guide)
     guide.clock.advance(WAIT_FOR_WORD)
+    assert due_notices(guide.store, now=guide.clock.now()) == []  # nobody is woken for it
     assert guide.deliver() == DeliveryReport(waiting=1)
     guide.clock.advance(7 * DAY)
+    assert len(due_notices(guide.store, now=guide.clock.now())) == 1
     assert guide.deliver() == DeliveryReport(sent=1)
     assert guide.provider.told == ["guide:1", "guide:1"]
 

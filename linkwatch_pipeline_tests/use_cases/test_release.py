@@ -69,6 +69,14 @@ def test_at_half_past_nine_they_go_even_if_the_run_goes_on(early: Office) -> Non
     assert ruling_of(early) is None  # the rest of the run may yet look suspect
 
 
+def test_a_run_that_was_begun_late_has_half_an_hour_too(early: Office) -> None:
+    early.clock.advance(timedelta(hours=5))
+    early.run({"link-0": 404}, run=a_run(started_at=early.clock.now()), close=False)
+    assert early.deliver() == DeliveryReport(waiting=1)
+    early.clock.advance(timedelta(minutes=30))
+    assert early.deliver() == DeliveryReport(sent=1)
+
+
 def test_a_retry_run_has_its_own_half_hour(early: Office) -> None:
     late = a_run(run_id=RETRY_ID, retry_of=RUN_ID, started_at=after(hours=3))
     early.clock.advance(timedelta(hours=3))

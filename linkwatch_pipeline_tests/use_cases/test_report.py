@@ -39,7 +39,7 @@ class Home:
 
     def __post_init__(self) -> None:
         self.warehouse = ParquetWarehouse(self.folder)
-        self.reports = DuckDBReports(self.folder / "observations")
+        self.reports = DuckDBReports(self.warehouse.views)
 
     def watch(self, link_id: str, **fields: Any) -> Link:
         stored = self.store.get_link(link_id)
@@ -160,7 +160,7 @@ def test_links_to_look_at_come_with_owner_and_places(home: Home) -> None:
     assert len(report.worst_hosts.rows) == 1
 
 
-def test_an_earlier_week_whose_file_is_lost_is_no_data_and_is_said(home: Home) -> None:
+def test_an_earlier_week_whose_file_is_lost_is_said_and_its_aggregates_stay(home: Home) -> None:
     lost = MONDAY - 20 * WEEK
     home.run(lost, {"a": 200})
     home.report(lost)
@@ -168,22 +168,40 @@ def test_an_earlier_week_whose_file_is_lost_is_no_data_and_is_said(home: Home) -
     home.warehouse.path_of(lost).unlink()
     home.run(MONDAY, {"a": 200})
     report = home.report()
-    assert (report.weeks[20].week, report.weeks[20].links, report.weeks[20].coverage) == (lost, None, 1.0)
+    assert (report.weeks[20].week, report.weeks[20].links, report.weeks[20].coverage) == (
+        lost,
+        {Outcome.REACHABLE: 1},
+        1.0,
+    )
     [problem] = report.problems
     assert "2026-05-11" in problem
     with pytest.raises(StoreUnusable, match="Restore the file"):
         home.report(lost)
 
 
-def test_a_damaged_file_is_mended_by_its_own_report_while_the_store_holds_it(home: Home) -> None:
+def test_a_week_that_is_lost_with_its_aggregates_is_no_data(home: Home) -> None:
+    lost = MONDAY - 20 * WEEK
+    home.run(lost, {"a": 200})
+    home.report(lost)
+    prune_history(home.store, home.warehouse, clock=home.clock)
+    home.warehouse.path_of(lost).write_bytes(b"spoilt")
+    (home.folder / "summaries" / "week=2026-05-11.parquet").unlink()
+    home.run(MONDAY, {"a": 200})
+    report = home.report()
+    assert (report.weeks[20].week, report.weeks[20].links) == (lost, None)
+    [problem] = report.problems
+    assert "week=2026-05-11.parquet.damaged" in problem
+    assert home.warehouse.path_of(lost).with_name("week=2026-05-11.parquet.damaged").read_bytes() == b"spoilt"
+
+
+def test_a_damaged_or_missing_week_is_written_again_while_the_store_holds_it(home: Home) -> None:
     home.run(EARLIER, {"a": 200})
     home.run(MONDAY, {"a": 200})
     whole = home.report()
-    home.warehouse.path_of(EARLIER).write_bytes(b"spoilt")
-    with pytest.raises(StoreUnusable, match="linkwatch report --week 2026-09-21"):
-        home.report()
-    assert home.report(EARLIER).exported.written
-    assert home.report().weeks == whole.weeks
+    for spoil in (lambda path: path.write_bytes(b"spoilt"), Path.unlink):
+        spoil(home.warehouse.path_of(EARLIER))
+        again = home.report()
+        assert (again.weeks, again.problems) == (whole.weeks, ())
 
 
 def test_the_newest_week_is_the_last_one_known(home: Home) -> None:

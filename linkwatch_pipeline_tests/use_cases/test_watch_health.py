@@ -77,6 +77,29 @@ def test_weeks_that_nobody_ran_are_recorded_once_and_shown_for_five_weeks(office
     assert gaps[0] in [trouble.run_id for trouble in past_trouble(office.store, now=office.clock.now())]
 
 
+def test_the_next_run_records_the_weeks_before_it(office: Office) -> None:
+    office.watch(guide="https://docs.example.com/guide")
+    office.run({"guide": 200})
+    until(office, MONDAY + 3 * WEEK + timedelta(minutes=1))
+    start_week(office.store, MONDAY + 3 * WEEK, now=office.clock.now())
+    assert [run.state.value for run in office.store.runs()] == ["closed", "missed", "missed", "dispatching"]
+
+
+def test_where_it_may_not_write_it_finds_the_same_and_writes_nothing(office: Office) -> None:
+    office.employ()
+    office.watch(guide="https://docs.example.com/guide")
+    office.run({"guide": 404})
+    until(office, MONDAY + WEEK - timedelta(days=1))
+    before = list(office.store.runs()), list(office.store.notices())
+    assert look(office, may_write=False) == [("run_unreleased", RUN_ID)]
+    assert (list(office.store.runs()), list(office.store.notices())) == before
+    until(office, MONDAY + 2 * WEEK)
+    assert ("week_missed", weekly_run_id(MONDAY + WEEK)) in look(office, may_write=False)
+    assert (list(office.store.runs()), list(office.store.notices())) == before
+    assert ("run_unreleased", RUN_ID) not in look(office)
+    assert len(list(office.store.runs())) == 2
+
+
 def test_a_week_before_anything_was_watched_and_the_running_week_are_not_missed(office: Office) -> None:
     office.watch(guide="https://docs.example.com/guide")  # a day before MONDAY
     until(office, MONDAY + timedelta(days=6, hours=23))

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 
 from linkwatch_pipeline.adapters.fetch.answers import (
     Headers,
@@ -202,8 +203,10 @@ def _location(headers: Headers) -> str:
         return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value).strip(" \t")
 
 
+@cache
 def _public_trust() -> ssl.SSLContext:
-    # httpx knows where the bundled authorities are; loaded here, so that merely importing this room stays cheap.
+    # Once in a process, since reading all authorities takes longer than many a look. httpx knows where the bundled ones
+    # are; loaded here, so that merely importing this room stays cheap.
     from httpx import create_ssl_context
 
     return create_ssl_context(trust_env=False)

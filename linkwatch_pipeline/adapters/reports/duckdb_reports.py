@@ -1,150 +1,130 @@
-"""Answers `ports.Reports` from the weeks' Parquet files. Each section is one query, in the `.sql` file of its name.
-
-Reads the files that `adapters.warehouse` writes: `week=2026-09-28.parquet`, one row per observation. A run that began
-very late goes on in the file of the following week, so that one is read too; a look belongs to the week of its run.
-"""
+"""Answers `ports.Reports` from the warehouse's views. Each section is one query, in the `.sql` file of its name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, Ranked, RepeatedUncertainty
-from linkwatch_pipeline.domain.errors import MissingExtra, StoreUnusable
+from linkwatch_pipeline.domain.findings import (
+    SAME_PAGE_FROM,
+    ChangeKind,
+    EndingCertificate,
+    GroupCount,
+    Grouping,
+    LinkAvailability,
+    LinkChange,
+    MovedLink,
+    SlowHost,
+    SuspectedPage,
+    Suspicion,
+)
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.timestamps import WEEK, parse_week, week_key
+from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, parse_week, week_key
 
 if TYPE_CHECKING:
     import duckdb
 
-READS_SCHEMA = "1"
-_FILE = re.compile(r"week=(\d{4}-\d\d-\d\d)\.parquet")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# Services to which a domain without a site of its own is pointed, or that offer it for sale.
+PARKING_SERVICES = (
+    "above.com", "afternic.com", "bodis.com", "dan.com", "domainmarket.com", "hugedomains.com", "parkingcrew.net",
+    "sav.com", "sedo.com", "sedoparking.com", "undeveloped.com", "uniregistry.com", "voodoo.com",
+)  # fmt: skip
+WEEKS_BETWEEN_LOOKS = 8  # an older look says nothing of what is stable now
+_ERROR_PATH = r"(^|[/_.-])(404|410|error|errors|notfound|not[-_]found|page[-_]not[-_]found|missing)([/_.-]|$)"
+
+
+class Views(Protocol):
+    """Where the weeks come from (`adapters.warehouse.views`)."""
+
+    def weeks(self) -> Sequence[datetime]: ...
+
+    def opened(
+        self, *, since: datetime | None = None, through: datetime | None = None
+    ) -> AbstractContextManager[duckdb.DuckDBPyConnection]: ...
 
 
 class DuckDBReports:
-    """Reports over the week files in `folder`. Needs DuckDB (the extra `reports`) when it is asked."""
+    """Reports over the warehouse's views. Needs DuckDB (the extra `reports`) when it is asked."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, views: Views) -> None:
+        self._views = views
 
-    def weeks(self) -> list[datetime]:
+    def weeks(self) -> Sequence[datetime]:
         """The weeks that have a file, in order."""
-        names = (path.name for path in self._folder.iterdir()) if self._folder.is_dir() else ()
-        return sorted(parse_week(found[1]) for name in names if (found := _FILE.fullmatch(name)))
+        return self._views.weeks()
 
     def outcomes_by_week(self, *, through: datetime) -> Mapping[datetime, Mapping[Outcome, int]]:
         """How many links ended each week with which outcome; only weeks with looks of a run."""
         counted: dict[datetime, dict[Outcome, int]] = {}
-        with self._opened(None, through) as connection:
-            for week, outcome, links in _ask(connection, "outcomes_by_week", until=_end_of(through)):
-                counted.setdefault(parse_week(week), {})[Outcome(outcome)] = links
+        for week, outcome, links in self._ask("outcomes_by_week", None, through, until=_end_of(through)):
+            counted.setdefault(parse_week(week), {})[Outcome(outcome)] = links
         return counted
+
+    def groups(self, week: datetime, *, by: Grouping, most: int) -> Ranked[GroupCount]:
+        """The week's links by owner, host or file, those with the most broken ones first, then the largest."""
+        return _ranked(self._ask("groups", week, week, **_within(week), by=by.value, most=most), _group)
 
     def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:
         """The hosts with the most links broken, uncertain or throttled, the worst first."""
-        with self._opened(week, week) as connection:
-            rows = _ask(connection, "worst_hosts", **_within(week), most=most)
-        return _ranked(rows, _host_trouble)
+        return _ranked(self._ask("worst_hosts", week, week, **_within(week), most=most), _host_trouble)
+
+    def changes(self, week: datetime, *, kind: ChangeKind, most: int) -> Ranked[LinkChange]:
+        """The links that broke, recovered or are still broken at the end of a week, the longest since first."""
+        bounds = {"monday": format_seconds(week), "next_monday": format_seconds(week + WEEK)}
+        rows = self._ask("changes", week, week, **_within(week), **bounds, kind=kind.value, most=most)
+        return _ranked(rows, _change)
 
     def repeated_uncertainty(self, week: datetime, *, at_least: int, most: int) -> Ranked[RepeatedUncertainty]:
         """The links uncertain in this and the weeks before it, `at_least` in a row, the longest first."""
-        with self._opened(None, week) as connection:
-            rows = _ask(connection, "repeated_uncertainty", **_within(week), at_least=at_least, most=most)
+        rows = self._ask("repeated_uncertainty", None, week, **_within(week), at_least=at_least, most=most)
         return _ranked(rows, _repeated)
 
     def content_changed(self, week: datetime, *, most: int) -> Ranked[ChangedContent]:
         """The links whose page lacked the expected text, in id order."""
-        with self._opened(week, week) as connection:
-            rows = _ask(connection, "content_changed", **_within(week), most=most)
-        return _ranked(rows, _changed)
+        return _ranked(self._ask("content_changed", week, week, **_within(week), most=most), _changed)
 
-    @contextmanager
-    def _opened(self, since: datetime | None, through: datetime) -> Iterator[duckdb.DuckDBPyConnection | None]:
-        """The views over the weeks' files; None if there are none. Raises MissingExtra, StoreUnusable."""
-        duckdb = _duckdb()
-        weeks = [week for week in self.weeks() if (since is None or since <= week) and week <= through + WEEK]
-        if not weeks:
-            yield None
-            return
-        # Nothing is ever fetched: what DuckDB cannot do by itself has to fail.
-        with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
-            for week in weeks:
-                self._check_schema(connection, week)
-            try:
-                paths = [_literal(self._path(week)) for week in weeks]
-                connection.read_parquet(paths, hive_partitioning=False).create_view("files")
-                connection.execute(_query("looks"))
-                yield connection
-            except duckdb.Error as exc:
-                self._name_damaged(weeks)
-                raise StoreUnusable(f"the week files in {self._folder} cannot be read: {exc}") from exc
+    def moved_for_good(self, week: datetime, *, most: int) -> Ranked[MovedLink]:
+        """The links whose two latest looks were led by 301 and 308 alone to the same address, in id order."""
+        first = week - WEEKS_BETWEEN_LOOKS * WEEK
+        return _ranked(self._ask("moved_for_good", first, week, **_within(week), most=most), _moved)
 
-    def _check_schema(self, connection: duckdb.DuckDBPyConnection, week: datetime) -> None:
-        """Raise StoreUnusable unless the file is one that this linkwatch can read."""
-        path = self._path(week)
-        with self._naming(week):
-            found = connection.execute(
-                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'linkwatch_schema'",
-                [_literal(path)],
-            ).fetchall()
-        schema = found[0][0] if found else None
-        if schema != READS_SCHEMA:
-            raise StoreUnusable(
-                f"the week's file {path} has the schema {schema!r}; this linkwatch reads {READS_SCHEMA}."
-            )
+    def suspected_pages(self, week: datetime, *, most: int) -> Ranked[SuspectedPage]:
+        """The reachable links whose page may be another than was meant, the most suspected first."""
+        signs = {"parking": list(PARKING_SERVICES), "error_path": _ERROR_PATH, "same_from": SAME_PAGE_FROM}
+        return _ranked(self._ask("suspected_pages", None, week, **_within(week), **signs, most=most), _suspected)
 
-    def _name_damaged(self, weeks: Iterable[datetime]) -> None:
-        """Raise StoreUnusable with the name of the first file that cannot be read to its end, which takes a while."""
-        for week in weeks:
-            with _duckdb().connect() as connection, self._naming(week):
-                connection.execute(
-                    "SELECT bit_xor(hash(file)) FROM read_parquet(?) AS file", [_literal(self._path(week))]
-                ).fetchall()
+    def ending_certificates(self, week: datetime, *, within: timedelta, most: int) -> Ranked[EndingCertificate]:
+        """The hosts whose certificate ends `within` that time of the look, the soonest first."""
+        rows = self._ask("ending_certificates", week, week, **_within(week), days=within.days, most=most)
+        return _ranked(rows, _certificate)
 
-    @contextmanager
-    def _naming(self, week: datetime) -> Iterator[None]:
-        """Put the file's name and the mend into what DuckDB complains about."""
-        try:
-            yield
-        except _duckdb().Error as exc:
-            raise StoreUnusable(
-                f"the week's file {self._path(week)} cannot be read: {exc}. While the store holds the week, "
-                f"'linkwatch report --week {week_key(week)}' writes it again; else restore it from a backup."
-            ) from exc
+    def slowest_hosts(self, week: datetime, *, most: int) -> Ranked[SlowHost]:
+        """The hosts by the median time of their answers, the slowest first."""
+        return _ranked(self._ask("slowest_hosts", week, week, **_within(week), most=most), _slow)
 
-    def _path(self, week: datetime) -> Path:
-        return self._folder / f"week={week_key(week)}.parquet"
+    def availability(self, week: datetime, *, weeks: int, most: int) -> Ranked[LinkAvailability]:
+        """The links of this week that were broken in any of the last `weeks` weeks, the least available first."""
+        first = week - (weeks - 1) * WEEK
+        rows = self._ask("availability", first, week, **_within(week), first=week_key(first), most=most)
+        return _ranked(rows, _availability)
 
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as exc:
-        raise MissingExtra("reports", "the coverage report") from exc
-    return duckdb
-
-
-def _ask(connection: duckdb.DuckDBPyConnection | None, name: str, **values: object) -> list[tuple[Any, ...]]:
-    return connection.execute(_query(name), values).fetchall() if connection is not None else []
+    def _ask(self, query: str, since: datetime | None, through: datetime, /, **values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query over some weeks. Raises MissingExtra, StoreUnusable."""
+        with self._views.opened(since=since, through=through) as connection:
+            return connection.execute(_query(query), values).fetchall()
 
 
 @cache
 def _query(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-
-
-def _literal(path: Path) -> str:
-    """The path as DuckDB has to be told it: each sign that would make it a pattern, as a pattern for itself."""
-    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
 def _within(week: datetime) -> dict[str, str]:
@@ -161,6 +141,10 @@ def _ranked(rows: list[tuple[Any, ...]], make: Any) -> Ranked[Any]:
     return Ranked(rows=tuple(make(*row[:-1]) for row in rows), total=rows[0][-1] if rows else 0)
 
 
+def _group(name: str | None, links: int, outcomes: Mapping[str, int]) -> GroupCount:
+    return GroupCount(name=name, links=links, outcomes={o: outcomes[o.value] for o in Outcome if o.value in outcomes})
+
+
 def _host_trouble(
     host: str, links: int, broken: int, uncertain: int, throttled: int, reasons: Mapping[str, int] | None
 ) -> HostTrouble:
@@ -172,6 +156,19 @@ def _host_trouble(
         uncertain=uncertain,
         throttled=throttled,
         reasons={Reason(reason): count for reason, count in named},
+    )
+
+
+def _change(
+    link_id: str, url: str, since: int, last_good: int | None, status: int | None, seen: str | None
+) -> LinkChange:
+    return LinkChange(
+        link_id=link_id,
+        url=url,
+        since=_moment(since),
+        last_good=_moment(last_good) if last_good is not None else None,
+        status=status,
+        seen=Outcome(seen) if seen is not None else None,
     )
 
 
@@ -191,6 +188,44 @@ def _repeated(
 def _changed(link_id: str, url: str, observed_at: int, status: int | None, final_url: str | None) -> ChangedContent:
     return ChangedContent(
         link_id=link_id, url=url, observed_at=_moment(observed_at), status=status, final_url=final_url
+    )
+
+
+def _moved(link_id: str, url: str, target: str, hops: int, since: int) -> MovedLink:
+    return MovedLink(link_id=link_id, url=url, target=target, hops=hops, since=_moment(since))
+
+
+def _suspected(
+    link_id: str,
+    url: str,
+    final_url: str | None,
+    suspicions: list[str],
+    hints: list[str],
+    others: int,
+    observed_at: int,
+) -> SuspectedPage:
+    return SuspectedPage(
+        link_id=link_id,
+        url=url,
+        final_url=final_url,
+        suspicions=tuple(Suspicion(each) for each in suspicions),
+        hints=tuple(hints),
+        others=others,
+        observed_at=_moment(observed_at),
+    )
+
+
+def _certificate(host: str, not_after: int, days_left: int, links: int, example: str) -> EndingCertificate:
+    return EndingCertificate(host=host, not_after=_moment(not_after), days_left=days_left, links=links, example=example)
+
+
+def _slow(host: str, answers: int, median_ms: int, p95_ms: int, slowest_ms: int) -> SlowHost:
+    return SlowHost(host=host, answers=answers, median_ms=median_ms, p95_ms=p95_ms, slowest_ms=slowest_ms)
+
+
+def _availability(link_id: str, url: str, reachable: int, broken: int, unsure: int, no_data: int) -> LinkAvailability:
+    return LinkAvailability(
+        link_id=link_id, url=url, reachable=reachable, broken=broken, unsure=unsure, no_data=no_data
     )
 
 

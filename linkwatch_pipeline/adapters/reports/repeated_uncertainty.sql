@@ -2,36 +2,37 @@
 -- (link_id, url, weeks, since in microseconds, reason, reasons, links in all).
 -- A week without a look, or with a throttled one, neither counts nor ends the row. Another URL is another page.
 WITH uncertain_now AS (
-    SELECT link_id, url, reason
+    SELECT page, reason
     FROM last_looks
     WHERE outcome = 'uncertain' AND run_id >= $since AND run_id < $until
 ),
 history AS MATERIALIZED (
-    SELECT looks.link_id, looks.run_week, looks.outcome, looks.reason, looks.observed_at
+    SELECT looks.page, looks.run_week, looks.outcome, looks.reason, looks.observed_at
     FROM looks
-    JOIN uncertain_now AS now ON now.link_id = looks.link_id AND now.url = looks.url
+    SEMI JOIN uncertain_now USING (page)
     WHERE looks.run_id < $until
 ),
 certain AS (
-    SELECT link_id, max(run_week) AS run_week
+    SELECT page, max(run_week) AS run_week
     FROM history
     WHERE outcome NOT IN ('uncertain', 'throttled')
-    GROUP BY link_id
+    GROUP BY page
 ),
 in_a_row AS (
     SELECT
-        history.link_id,
+        history.page,
         count(DISTINCT history.run_week) AS weeks,
         min(epoch_us(observed_at)) AS since,
         list_sort(list(DISTINCT reason)) AS reasons
     FROM history
-    LEFT JOIN certain ON certain.link_id = history.link_id
+    LEFT JOIN certain USING (page)
     WHERE outcome = 'uncertain' AND (certain.run_week IS NULL OR history.run_week > certain.run_week)
-    GROUP BY history.link_id
+    GROUP BY history.page
 )
 SELECT link_id, url, weeks, since, reason, reasons, count(*) OVER () AS total
 FROM in_a_row
-JOIN uncertain_now USING (link_id)
+JOIN uncertain_now USING (page)
+JOIN pages USING (page)
 WHERE weeks >= $at_least
 ORDER BY weeks DESC, link_id
 LIMIT $most

@@ -1,9 +1,9 @@
 -- Hosts of a week by how many links ended broken, uncertain or throttled:
 -- (host, links, broken, uncertain, throttled, {reason: links}, hosts in all).
 WITH ended AS (
-    -- Stored URLs are canonical: no credentials, the host in lower case as an A-label or [address].
-    SELECT regexp_extract(url, '^[a-z]+://(\[[^\]]*\]|[^/?#:]*)', 1) AS host, outcome, reason
+    SELECT host_of(url) AS host, outcome, reason
     FROM last_looks
+    JOIN pages USING (page)
     WHERE run_id >= $since AND run_id < $until
 ),
 by_host AS (

@@ -62,7 +62,7 @@ class Table(Generic[R]):
         self.name = name
         self.key = key
         self.columns = tuple(field.name for field in fields(record))
-        self._record = record
+        self.record = record
         self._converters = dict(converters)
         self._readers = [(self.columns.index(column), converter.read) for column, converter in converters.items()]
         self._beside_key = tuple(column for column in self.columns if column not in key)
@@ -82,7 +82,7 @@ class Table(Generic[R]):
         for index, read in self._readers:
             if values[index] is not None:
                 values[index] = read(values[index])
-        return self._record(**dict(zip(self.columns, values, strict=True)))
+        return self.record(**dict(zip(self.columns, values, strict=True)))
 
     def update(self, record: R, columns: Sequence[str] = ()) -> tuple[str, Row]:
         """The statement and values that write `columns` (all beside the key if none is named) of the record's row."""
@@ -260,7 +260,45 @@ NOTICES = Table(
         "sent_at": _TIME,
     },
 )
+# How a notice's delivery stands; the rest is what its mail says, written once with the transition.
+NOTICE_DELIVERY = (
+    "release_at",
+    "status",
+    "attempts",
+    "claimed_by",
+    "claim_until",
+    "recipient",
+    "mail_id",
+    "provider_id",
+    "last_error",
+    "next_attempt_at",
+    "sent_at",
+)
 MUTES = Table(
     "mutes", Mute, key=("target",), converters={"since": _TIME, "until": _TIME, "ended_at": _TIME, "lifted_at": _TIME}
 )
 EXPORTED_WEEKS = Table("exported_weeks", ExportedWeek, key=("week",), converters={"week": _TIME, "exported_at": _TIME})
+
+# By name. A record of a later table may belong to one of an earlier table.
+TABLES: dict[str, Table[Any]] = {
+    table.name: table
+    for table in (
+        OWNERS,
+        LINKS,
+        RUNS,
+        JOBS,
+        CHAINS,
+        HOSTS,
+        OBSERVATIONS,
+        TRANSITIONS,
+        NOTICES,
+        MUTES,
+        EXPORTED_WEEKS,
+    )
+}
+_TABLES_BY_RECORD = {table.record: table for table in TABLES.values()}
+
+
+def table_of(record: object) -> Table[Any]:
+    """The table that holds records of this kind."""
+    return _TABLES_BY_RECORD[type(record)]

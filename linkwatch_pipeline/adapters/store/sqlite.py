@@ -15,10 +15,11 @@ from linkwatch_pipeline.adapters.store.sqlite_history import SqliteHistory
 from linkwatch_pipeline.adapters.store.sqlite_hosts import SqliteHosts
 from linkwatch_pipeline.adapters.store.sqlite_outbox import SqliteOutbox
 from linkwatch_pipeline.adapters.store.sqlite_registry import SqliteRegistry
+from linkwatch_pipeline.adapters.store.sqlite_restore import SqliteRestore
 from linkwatch_pipeline.adapters.store.sqlite_runs import SqliteRuns
 
 
-class SqliteStore(SqliteRegistry, SqliteRuns, SqliteHosts, SqliteHistory, SqliteOutbox):
+class SqliteStore(SqliteRegistry, SqliteRuns, SqliteHosts, SqliteHistory, SqliteOutbox, SqliteRestore):
     """`ports.Store` on SQLite."""
 
     def __init__(self, database: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.adapters.store.rows import HOSTS
@@ -60,6 +61,9 @@ class SqliteHosts:
 
     def get_host(self, host: str) -> HostRecord | None:
         return self._database.get(HOSTS, host)
+
+    def hosts(self) -> Iterator[HostRecord]:
+        return self._database.stream(HOSTS, order=("host",))
 
 
 class _NoLot:

@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICES
+from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICE_DELIVERY, NOTICES
 from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
 
 # Word for word the condition of the index notices_unsettled, or SQLite would not use it.
 _UNSETTLED = "status NOT IN ('sent', 'delivered', 'bounced', 'complained', 'muted', 'discarded')"
-# How a notice's delivery stands; the rest is what its mail says, written once with the transition.
-_DELIVERY = (
-    "release_at",
-    "status",
-    "attempts",
-    "claimed_by",
-    "claim_until",
-    "recipient",
-    "mail_id",
-    "provider_id",
-    "last_error",
-    "next_attempt_at",
-    "sent_at",
-)
 
 
 class SqliteOutbox:
@@ -56,7 +42,7 @@ class SqliteOutbox:
             if notice is None or not is_claimable(notice, now):
                 return None
             mine = claimed(notice, by=by, now=now)
-            write.update(NOTICES, mine, *_DELIVERY)
+            write.update(NOTICES, mine, *NOTICE_DELIVERY)
             return mine
 
     def save_notice(self, notice: Notice, *, claimed_by: str) -> bool:
@@ -64,14 +50,14 @@ class SqliteOutbox:
             stored = write.get(NOTICES, notice.transition_id)
             if stored is None or stored.claimed_by != claimed_by:
                 return False
-            write.update(NOTICES, notice, *_DELIVERY)
+            write.update(NOTICES, notice, *NOTICE_DELIVERY)
             return True
 
     def update_notice(self, notice: Notice, *, replaces: Notice) -> bool:
         with self._database.transaction() as write:
             if write.get(NOTICES, notice.transition_id) != replaces:
                 return False
-            write.update(NOTICES, notice, *_DELIVERY)
+            write.update(NOTICES, notice, *NOTICE_DELIVERY)
             return True
 
     def mutes(self) -> Iterator[Mute]:

@@ -152,6 +152,23 @@ class SqliteRuns:
             )
             return changed == 1
 
+    def claim_start(self, chain: HostChain, *, ready_at: datetime, now: datetime) -> bool:
+        with self._database.transaction() as write:
+            changed = write.execute(
+                "UPDATE chains SET planned_sent_at = ?, head_ready_at = ? WHERE run_id = ? AND host = ? AND head = ?"
+                " AND head_ready_at = ? AND resends = ? AND planned_sent_at IS NULL",
+                (
+                    format_utc(now),
+                    format_utc(ready_at),
+                    chain.run_id,
+                    chain.host,
+                    chain.head,
+                    format_utc(chain.head_ready_at),
+                    chain.resends,
+                ),
+            )
+            return changed == 1
+
     def rechain(self, run_id: str, host: str, *, now: datetime) -> HostChain | None:
         with self._database.transaction() as write:
             chain = write.get(CHAINS, run_id, host)

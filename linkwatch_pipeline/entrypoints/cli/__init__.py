@@ -22,7 +22,9 @@ from linkwatch_pipeline.entrypoints.cli import (
     demo,
     dev,
     fixture,
+    generate_history,
     health,
+    history,
     import_file,
     inspect,
     links,
@@ -34,8 +36,10 @@ from linkwatch_pipeline.entrypoints.cli import (
     run,
     scan,
     simulate,
+    status,
     submit,
     suspect,
+    worker,
 )
 from linkwatch_pipeline.entrypoints.cli import init as init_command
 from linkwatch_pipeline.entrypoints.cli.output import complain
@@ -107,7 +111,12 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
     mail_events.mail_events,
     report.report,
     health.health,
+    status.status,
     simulate.simulate,
+    worker.worker,
+    history.export,
+    history.import_history,
+    generate_history.generate_history,
     dev.dev,
     fixture.fixture,
 ):

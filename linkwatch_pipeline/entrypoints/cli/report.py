@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -13,6 +13,7 @@ from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, s
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.coverage import Ranked, WeekCount
+    from linkwatch_pipeline.domain.findings import GroupCount, LinkAvailability
     from linkwatch_pipeline.domain.links import Link
     from linkwatch_pipeline.domain.reasons import Reason
     from linkwatch_pipeline.use_cases.report import CoverageReport
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHOWN = 20  # rows of each list on a terminal
+SHOWN_OF_ADVICE = 5
 WEEKS_SHOWN = 13
 
 
@@ -30,6 +32,7 @@ WEEKS_SHOWN = 13
 def report(context: click.Context, week: str | None, as_json: bool) -> None:
     """Show a week's coverage and outcomes, beside all weeks before it."""
     from linkwatch_pipeline.domain.timestamps import parse_week
+    from linkwatch_pipeline.entrypoints.cli.report_document import report_document
     from linkwatch_pipeline.use_cases.report import newest_week, report_week
 
     asked = parse_week(week) if week is not None else None
@@ -39,89 +42,12 @@ def report(context: click.Context, week: str | None, as_json: bool) -> None:
     print_json(report_document(found)) if as_json else _print_report(found)
 
 
-def report_document(found: CoverageReport) -> dict[str, object]:
-    """The report as JSON: fields may be added, those here keep their meaning (docs/reference/json.md)."""
-    from linkwatch_pipeline.domain.timestamps import week_key
-    from linkwatch_pipeline.entrypoints.cli.documents import moment
-
-    return {
-        "week": week_key(found.this_week.week),
-        "this_week": _week_document(found.this_week),
-        "weeks": [_week_document(each) for each in found.weeks],
-        "worst_hosts": [
-            {
-                "host": h.host,
-                "links": h.links,
-                "broken": h.broken,
-                "uncertain": h.uncertain,
-                "throttled": h.throttled,
-                "reasons": {reason.value: count for reason, count in h.reasons.items()},
-            }
-            for h in found.worst_hosts.rows
-        ],
-        "repeated_uncertainty": [
-            {
-                "link_id": r.link_id,
-                "url": r.url,
-                "weeks": r.weeks,
-                "since": moment(r.since),
-                "reason": r.reason.value if r.reason is not None else None,
-                "reasons": [reason.value for reason in r.reasons],
-                **_registered(found.links.get(r.link_id)),
-            }
-            for r in found.repeated_uncertainty.rows
-        ],
-        "content_changed": [
-            {
-                "link_id": c.link_id,
-                "url": c.url,
-                "observed_at": moment(c.observed_at),
-                "status": c.status,
-                "final_url": c.final_url,
-                **_registered(found.links.get(c.link_id)),
-            }
-            for c in found.content_changed.rows
-        ],
-        "totals": {
-            "worst_hosts": found.worst_hosts.total,
-            "repeated_uncertainty": found.repeated_uncertainty.total,
-            "content_changed": found.content_changed.total,
-        },
-        "problems": list(found.problems),
-    }
-
-
-def _week_document(week: WeekCount) -> dict[str, object]:
-    from linkwatch_pipeline.domain.outcomes import Outcome
-    from linkwatch_pipeline.domain.timestamps import week_key
-
-    return {
-        "week": week_key(week.week),
-        "run_state": week.run_state.value if week.run_state is not None else None,
-        "expected": week.counts.expected if week.counts is not None else None,
-        "completed": week.counts.terminal if week.counts is not None else None,
-        "completeness": week.completeness,
-        "coverage": week.coverage,
-        "jobs": dict(week.counts.by_end) if week.counts is not None else None,
-        "links_seen": week.links_seen,
-        "links": {outcome.value: week.count(outcome) for outcome in Outcome} if week.links is not None else None,
-    }
-
-
-def _registered(link: Link | None) -> dict[str, object]:
-    """Whose the link is now and where it stands; nothing is known of one that the store has not."""
-    return {
-        "owner": link.owner if link is not None else None,
-        "expect": link.marker if link is not None else None,
-        "retired": link.retired_at is not None if link is not None else None,
-        "places": [{"file": place.file, "line": place.line} for place in link.places] if link is not None else [],
-    }
-
-
 def _print_report(found: CoverageReport) -> None:
     _print_this_week(found.this_week)
     say("")
     _print_weeks(found.weeks)
+    _print_owners(found.by_owner)
+    _print_changes(found)
     _print_list(
         "hosts with the most links broken, uncertain or throttled",
         ("HOST", "LINKS", "BROKEN", "UNCERTAIN", "THROTTLED", "REASONS"),
@@ -140,8 +66,80 @@ def _print_report(found: CoverageReport) -> None:
         found.content_changed,
         lambda c: (c.link_id, c.observed_at, c.status, *_owner_and_place(found.links.get(c.link_id)), c.url),
     )
+    _print_advice(found)
     for problem in found.problems:
         say(f"\nno data: {problem}")
+
+
+def _print_owners(found: Ranked[GroupCount]) -> None:
+    from linkwatch_pipeline.domain.outcomes import Outcome
+
+    _print_list(
+        "by owner",
+        ("OWNER", "LINKS", *(outcome.value.upper() for outcome in Outcome)),
+        found,
+        lambda g: (g.name or "nobody", g.links, *(g.count(outcome) for outcome in Outcome)),
+    )
+
+
+def _print_changes(found: CoverageReport) -> None:
+    for title, changes in (
+        ("broke this week", found.newly_broken),
+        ("still broken", found.still_broken),
+        ("came back this week", found.recovered),
+    ):
+        _print_list(
+            title,
+            ("LINK", "SINCE", "STATUS", "OWNER", "PLACE", "URL"),
+            changes,
+            lambda c: (c.link_id, c.since, c.status, *_owner_and_place(found.links.get(c.link_id)), c.url),
+        )
+
+
+def _print_advice(found: CoverageReport) -> None:
+    """What is no state and no verdict, in short lists."""
+    _print_list(
+        "moved for good: the link could name the new address",
+        ("LINK", "PLACE", "NEW ADDRESS"),
+        found.moved_for_good,
+        lambda m: (m.link_id, _owner_and_place(found.links.get(m.link_id))[1], m.target),
+        shown=SHOWN_OF_ADVICE,
+    )
+    _print_list(
+        "these pages answer, and may be others than were meant: have a look",
+        ("LINK", "WHY", "ENDED AT"),
+        found.suspected_pages,
+        lambda s: (s.link_id, ", ".join(s.suspicions), s.final_url),
+        shown=SHOWN_OF_ADVICE,
+    )
+    _print_list(
+        "certificates that end within 21 days of the look",
+        ("HOST", "ENDS", "DAYS LEFT", "LINKS"),
+        found.ending_certificates,
+        lambda c: (c.host, c.not_after, c.days_left, c.links),
+        shown=SHOWN_OF_ADVICE,
+    )
+    _print_list(
+        "slowest hosts",
+        ("HOST", "ANSWERS", "MEDIAN MS", "95 % MS"),
+        found.slowest_hosts,
+        lambda h: (h.host, h.answers, h.median_ms, h.p95_ms),
+        shown=SHOWN_OF_ADVICE,
+    )
+    _print_list(
+        "least available, of the weeks with a verdict",
+        ("LINK", "FOUND", "OF WEEKS", "SHARE", "95 % INTERVAL"),
+        found.availability,
+        lambda a: (a.link_id, a.reachable, a.reachable + a.broken, *_share(a)),
+        shown=SHOWN_OF_ADVICE,
+    )
+
+
+def _share(found: LinkAvailability) -> tuple[str, str]:
+    from linkwatch_pipeline.domain.coverage import percent
+
+    low, high = found.interval or (None, None)
+    return percent(found.share), f"{percent(low)} to {percent(high)}"
 
 
 def _print_this_week(week: WeekCount) -> None:
@@ -182,11 +180,17 @@ def _print_weeks(weeks: Sequence[WeekCount]) -> None:
     _print_rest(len(weeks) - WEEKS_SHOWN)
 
 
-def _print_list(title: str, headers: Sequence[str], found: Ranked[T], row: Callable[[T], Sequence[object]]) -> None:
+def _print_list(
+    title: str,
+    headers: Sequence[str],
+    found: Ranked[T],
+    row: Callable[[T], Sequence[object]],
+    shown: int = SHOWN,
+) -> None:
     if found.rows:
         say(f"\n{title}")
-        print_table(headers, (row(each) for each in found.rows[:SHOWN]))
-        _print_rest(found.total - SHOWN)
+        print_table(headers, (row(each) for each in found.rows[:shown]))
+        _print_rest(found.total - shown)
 
 
 def _print_rest(rest: int) -> None:
@@ -207,7 +211,7 @@ def _counts(by_name: Mapping[str, int] | Mapping[Reason, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in by_name.items()) or "nothing yet"
 
 
-def _owner_and_place(link: Link | None) -> Iterable[str | None]:
+def _owner_and_place(link: Link | None) -> tuple[str | None, str | None]:
     if link is None:
         return None, None
     places = [f"{place.file}:{place.line}" for place in link.places]

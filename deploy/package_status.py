@@ -1,0 +1,50 @@
+"""Pack the two functions of service status: python deploy/package_status.py [--out FOLDER] [--with FILE]
+
+Each is in a zip of its own, which exposes `lambda_function.lambda_handler` and holds only what it needs. As with
+`package_lambda.py` nothing in them is compiled, so each is the same for x86-64 and arm64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from package_lambda import LEFT_OUT, LIBRARIES, ROOT, CannotPack, package
+
+DEFAULT_OUT = ROOT / "dist"
+ENTRIES = Path(__file__).resolve().parent / "status"
+_POSTGRESQL = ("asn1crypto", "pg8000", "python-dateutil", "scramp", "six")
+FUNCTIONS: Mapping[str, Sequence[str]] = {
+    "monitor": (*LIBRARIES, *_POSTGRESQL),
+    "processor": ("idna", "redis", *_POSTGRESQL),
+}
+_LEFT_OUT = (*LEFT_OUT, "adapters/notify", "adapters/store", "entrypoints/aws_lambda.py")
+
+
+def zip_of(function: str, folder: Path) -> Path:
+    """Where a function's zip is written."""
+    return folder / f"linkwatch-status-{function}.zip"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="package_status.py", description="Pack the functions of service status.")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="the folder to write to")
+    help_with = "one more file for both, such as the authorities of the database's certificate"
+    parser.add_argument("--with", dest="extra", type=Path, action="append", default=[], help=help_with)
+    arguments = parser.parse_args()
+    try:
+        for function, libraries in FUNCTIONS.items():
+            entry = ENTRIES / function / "lambda_function.py"
+            out = zip_of(function, arguments.out)
+            package(out, extra=(entry, *arguments.extra), libraries=libraries, left_out=_LEFT_OUT)
+            print(f"{out.stat().st_size:>9,}  {out}: the same for x86-64 and arm64, nothing in it is compiled")
+    except (CannotPack, OSError) as problem:
+        print(f"package_status.py: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

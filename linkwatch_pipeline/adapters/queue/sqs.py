@@ -1,0 +1,220 @@
+"""Ready work on SQS (`ports.Queue`): visibility, receive count and dead letters are the queue's own settings.
+
+The queue named here must have a redrive policy to the dead-letter queue named beside it; `deploy/` makes both.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
+from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.runs import CheckJob
+from linkwatch_pipeline.ports import Receipt
+
+logger = logging.getLogger(__name__)
+
+LONGEST_DELAY = timedelta(seconds=900)
+LONG_POLL = timedelta(seconds=20)
+_SECOND = timedelta(seconds=1)
+_MOST_AT_ONCE = 10  # entries of one SQS call
+_SEND_ATTEMPTS = 3  # of entries that SQS failed by a fault of its own
+_LOOK_AT_DEAD_FOR = timedelta(seconds=30)  # how long a dead letter is hidden while it is read
+_OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue", "InvalidIdFormat")
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """A dead letter in our hands. `job` is None for a text that is no message of ours."""
+
+    job: CheckJob | None
+    handle: str
+    sent_at: int
+
+
+class SqsQueue:
+    """Messages of one work queue and its dead-letter queue. Safe to use from several threads.
+
+    Args:
+        client: a boto3 SQS client whose read timeout is longer than `wait`.
+        wait: how long `receive` waits for a first message (long poll), up to 20 s.
+    """
+
+    def __init__(self, client: Any, *, queue_url: str, dead_letter_url: str, wait: timedelta = LONG_POLL) -> None:
+        self._client = client
+        self._url = queue_url
+        self._dead_url = dead_letter_url
+        self._wait = wait
+
+    @classmethod
+    def connect(cls, *, queue_url: str, dead_letter_url: str, wait: timedelta = LONG_POLL) -> SqsQueue:
+        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
+        import boto3
+        from botocore.config import Config
+
+        config = Config(
+            connect_timeout=3,
+            read_timeout=wait.total_seconds() + 10,
+            retries={"mode": "standard", "total_max_attempts": 4},
+            tcp_keepalive=True,
+        )
+        with _translated():
+            client = boto3.client("sqs", config=config)
+        return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
+
+    def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
+        """Add messages that become visible after `delay`, rounded up to whole seconds.
+
+        Raises QueueError unless it is 0 to 900 s, or if SQS does not take all messages; then some may have been sent.
+        """
+        _check_delay(delay)
+        for start in range(0, len(jobs), _MOST_AT_ONCE):
+            self._send_some(jobs[start : start + _MOST_AT_ONCE], _whole_seconds(delay))
+
+    def receive(self, *, limit: int = 1) -> list[Receipt]:
+        """Visible messages, hidden from now on for the queue's visibility timeout; [] when none came in time.
+
+        A text that is no message of ours is left alone and ends as a dead letter.
+        """
+        with _translated():
+            answer = self._client.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=min(limit, _MOST_AT_ONCE),
+                WaitTimeSeconds=_whole_seconds(self._wait),
+                AttributeNames=["ApproximateReceiveCount"],
+            )
+        return [receipt for message in answer.get("Messages", ()) if (receipt := _receipt(message)) is not None]
+
+    def acknowledge(self, receipt: Receipt) -> None:
+        """Delete the message. An outdated receipt is ignored."""
+        with _translated(), _outdated_is_ignored():
+            self._client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt.handle)
+
+    def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
+        """Let the message come back after `delay`. An outdated receipt is ignored."""
+        _check_delay(delay)
+        with _translated(), _outdated_is_ignored():
+            self._client.change_message_visibility(
+                QueueUrl=self._url, ReceiptHandle=receipt.handle, VisibilityTimeout=_whole_seconds(delay)
+            )
+
+    def next_visible_in(self) -> timedelta | None:
+        """None: with SQS nobody can know; a long poll waits instead."""
+        return None
+
+    def dead_letters(self) -> list[CheckJob]:
+        """The messages that were given up, oldest first, one per job; hidden from other readers for a moment."""
+        with self._looking_at_dead() as letters:
+            jobs = [letter.job for letter in sorted(letters, key=lambda letter: letter.sent_at)]
+        return list({job.job_id: job for job in jobs if job is not None}.values())
+
+    def remove_dead_letter(self, job_id: str) -> bool:
+        """Delete every copy among the dead letters; whether there was one."""
+        with self._looking_at_dead() as letters:
+            found = [letter for letter in letters if letter.job is not None and letter.job.job_id == job_id]
+            for letter in found:
+                with _translated():
+                    self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=letter.handle)
+                letters.remove(letter)
+        return bool(found)
+
+    def _send_some(self, jobs: Sequence[CheckJob], delay_seconds: int) -> None:
+        left = {
+            str(number): {"Id": str(number), "MessageBody": write_message(job), "DelaySeconds": delay_seconds}
+            for number, job in enumerate(jobs)
+        }
+        failed: list[Any] = []
+        for _ in range(_SEND_ATTEMPTS):
+            with _translated():
+                answer = self._client.send_message_batch(QueueUrl=self._url, Entries=list(left.values()))
+            failed = answer.get("Failed", [])
+            left = {each["Id"]: left[each["Id"]] for each in failed}
+            if not left or any(each.get("SenderFault") for each in failed):
+                break
+        if failed:
+            told = "; ".join(sorted({f"{each.get('Code')}: {each.get('Message', '')}" for each in failed}))
+            raise QueueError(f"SQS did not take {len(failed)} of {len(jobs)} messages ({told}).")
+
+    @contextmanager
+    def _looking_at_dead(self) -> Iterator[list[_Letter]]:
+        """All dead letters, given back at the end unless they were taken out of the list."""
+        letters: list[_Letter] = []
+        try:
+            while some := self._receive_dead():
+                letters += some
+            yield letters
+        finally:
+            self._give_back(letters)
+
+    def _receive_dead(self) -> list[_Letter]:
+        with _translated():
+            answer = self._client.receive_message(
+                QueueUrl=self._dead_url,
+                MaxNumberOfMessages=_MOST_AT_ONCE,
+                # A short poll asks some of SQS's servers only, and finds nothing where there is something.
+                WaitTimeSeconds=_whole_seconds(min(self._wait, _SECOND)),
+                VisibilityTimeout=_whole_seconds(_LOOK_AT_DEAD_FOR),
+                AttributeNames=["SentTimestamp"],
+            )
+        return [_letter(message) for message in answer.get("Messages", ())]
+
+    def _give_back(self, letters: Sequence[_Letter]) -> None:
+        for start in range(0, len(letters), _MOST_AT_ONCE):
+            some = letters[start : start + _MOST_AT_ONCE]
+            entries = [
+                {"Id": str(number), "ReceiptHandle": letter.handle, "VisibilityTimeout": 0}
+                for number, letter in enumerate(some)
+            ]
+            with _translated():
+                self._client.change_message_visibility_batch(QueueUrl=self._dead_url, Entries=entries)
+
+
+def _receipt(message: Any) -> Receipt | None:
+    try:
+        job = read_message(message["Body"])
+    except ValueError as problem:
+        logger.error(str(problem), extra={"action": "drop", "message_id": message["MessageId"]})
+        return None
+    count = int(message["Attributes"]["ApproximateReceiveCount"])
+    return Receipt(job=job, handle=message["ReceiptHandle"], receive_count=count)
+
+
+def _letter(message: Any) -> _Letter:
+    try:
+        job = read_message(message["Body"])
+    except ValueError:
+        job = None
+    return _Letter(job, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
+
+
+def _whole_seconds(duration: timedelta) -> int:
+    return -(-duration // _SECOND)
+
+
+def _check_delay(delay: timedelta) -> None:
+    if not timedelta(0) <= delay <= LONGEST_DELAY:
+        raise QueueError(f"a message can be delayed by 0 to {LONGEST_DELAY.total_seconds():.0f} s, not by {delay}")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (ClientError, BotoCoreError) as exc:
+        raise QueueError(f"SQS cannot serve: {exc}") from exc
+
+
+@contextmanager
+def _outdated_is_ignored() -> Iterator[None]:
+    try:
+        yield
+    except ClientError as exc:
+        if not exc.response["Error"]["Code"].endswith(_OUTDATED):
+            raise

@@ -1,0 +1,1 @@
+"""Service status outside: PostgreSQL, Redis, and the queue between monitor and processor."""

@@ -1,0 +1,94 @@
+"""The system of record in one DynamoDB table, with every promise of `ports.Store` (docs/reference/dynamodb.md).
+
+A writer reads, decides, and writes on condition that nothing it read has changed; if something has, it begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+
+from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
+from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
+from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
+from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
+from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
+from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
+from linkwatch_pipeline.adapters.store.dynamodb_runs import DynamoRuns
+from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
+from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.hosts import Chance
+from linkwatch_pipeline.ports import Clock
+
+# Requests are repeated by `Patience`, whose chance and clock are ours, and not by botocore beneath it.
+CLIENT = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=50,
+    tcp_keepalive=True,
+)
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+
+
+class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
+    """`ports.Store` on DynamoDB. Threads may share one."""
+
+    def __init__(self, table: DynamoTable, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+        self._journal = Journal(table, clock)
+        self._days = NoticeDays(table, clock)
+
+    @classmethod
+    def open(
+        cls,
+        table: str,
+        *,
+        clock: Clock,
+        chance: Chance,
+        wait: Callable[[timedelta], None],
+        new_id: Callable[[], str],
+        allow_endpoint: bool = False,
+    ) -> DynamoStore:
+        """Open the store in a table that is there. Region and credentials are found the ordinary boto3 way.
+
+        Args:
+            wait: blocks for a while, between two attempts.
+            new_id: a name that no other write has or had.
+            allow_endpoint: whether the endpoint may be another than Amazon's.
+        Raises: ConfigurationError. Nothing is asked yet: a table that is not there shows with the first call.
+        """
+        client = make_client(allow_endpoint=allow_endpoint)
+        patience = Patience(clock=clock, chance=chance, wait=wait)
+        return cls(DynamoTable(client, table, patience=patience, new_id=new_id), clock)
+
+    def close(self) -> None:
+        """Release the connections. The store cannot be used afterwards."""
+        self._table.close()
+
+
+def make_client(*, allow_endpoint: bool) -> Any:
+    """A client of `dynamodb`, for an endpoint that may hold our truth. Raises ConfigurationError."""
+    try:
+        client = boto3.session.Session().client("dynamodb", config=CLIENT)
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigurationError(
+            f"DynamoDB cannot be used: {str(error).rstrip('.')}. Set region and credentials the way boto3 looks for "
+            "them, such as AWS_DEFAULT_REGION and AWS_PROFILE."
+        ) from error
+    endpoint = str(client.meta.endpoint_url)
+    if not allow_endpoint and not (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
+        raise ConfigurationError(
+            f"the endpoint {endpoint} is not Amazon's: what is written there may not last. Take AWS_ENDPOINT_URL or "
+            "endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
+        )
+    return client

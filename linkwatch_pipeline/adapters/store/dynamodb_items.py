@@ -1,0 +1,166 @@
+"""How each record becomes an item of the one DynamoDB table and back, and where every item stands.
+
+An attribute per field, named and written as the column of SQLite (`rows`); None is an absent attribute. `w` names the
+write that an item comes from: whoever changes an item says which `w` was read. The layout: docs/reference/dynamodb.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from linkwatch_pipeline.adapters.store.rows import LINKS, R, Table
+from linkwatch_pipeline.domain.errors import StoreError
+from linkwatch_pipeline.domain.links import MAX_SEQUENCE, Link
+
+Key = tuple[str, str]
+# As boto3's client takes and gives it: {"pk": {"S": "LINK#guide"}, ...}.
+Item = dict[str, Any]
+
+WRITE_ID = "w"
+EXPIRES_AT = "expires_at"
+NOTICE_DAY = "notice_day"
+OVER = "over"
+LINK_LIST = "LINKS"
+HOST_LIST = "HOSTS"
+MUTE_LIST = "MUTES"
+OWNER_LIST = "OWNERS"
+RUN_LIST = "RUNS"
+WEEK_LIST = "WEEKS"
+DAY_LIST = "OUTBOX"
+OBSERVATION = "OBS#"
+TRANSITION = "CHANGE#"
+JOB = "JOB#"
+CHAIN = "HOST#"
+DAY = "DAY#"
+OPEN_DAY = "OPEN#"
+LEASE = "LEASE"
+
+
+def text(value: str) -> Mapping[str, str]:
+    return {"S": value}
+
+
+def number(value: int) -> Mapping[str, str]:
+    return {"N": str(value)}
+
+
+def key_attributes(key: Key) -> Item:
+    return {"pk": text(key[0]), "sk": text(key[1])}
+
+
+def key_of(item: Mapping[str, Any]) -> Key:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def encode(table: Table[R], record: R, key: Key, **further: Mapping[str, Any]) -> Item:
+    """The item of a record. Args: further: attributes beside the record's own."""
+    values = zip(table.columns, table.encode(record), strict=True)
+    attributes = {column: _attribute(column, value) for column, value in values if value is not None}
+    return {**key_attributes(key), **attributes, **further}
+
+
+def decode(table: Table[R], item: Mapping[str, Any]) -> R:
+    """The record of an item."""
+    return table.decode([_value(item.get(column)) for column in table.columns])
+
+
+def entry(key: Key) -> Item:
+    """An item that only says that there is something elsewhere."""
+    return key_attributes(key)
+
+
+def _attribute(column: str, value: object) -> Mapping[str, str]:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return number(value)
+    raise StoreError(f"{column} cannot be {value!r}; nothing was written.")
+
+
+def _value(attribute: Mapping[str, Any] | None) -> str | int | None:
+    if attribute is None:
+        return None
+    return int(attribute["N"]) if "N" in attribute else str(attribute["S"])
+
+
+def link_key(link_id: str) -> Key:
+    return f"LINK#{link_id}", "STATE"
+
+
+def owner_key(team: str) -> Key:
+    return OWNER_LIST, team
+
+
+def mute_key(target: str) -> Key:
+    return MUTE_LIST, target
+
+
+def observation_key(link_id: str, sequence: int) -> Key:
+    return f"LINK#{link_id}", f"{OBSERVATION}{_digits('sequence', sequence)}"
+
+
+def transition_key(link_id: str, version: int) -> Key:
+    return f"LINK#{link_id}", f"{TRANSITION}{_digits('version', version)}"
+
+
+def transition_key_of(transition_id: str) -> Key:
+    """Where the transition of this id (`link:version`) stands."""
+    link_id, _, version = transition_id.rpartition(":")
+    return transition_key(link_id, int(version) if version.isascii() and version.isdigit() else 0)
+
+
+def notice_key(day: str, transition_id: str) -> Key:
+    return f"OUTBOX#{day}", transition_id
+
+
+def run_key(run_id: str) -> Key:
+    return f"RUN#{run_id}", "META"
+
+
+def job_key(run_id: str, link_id: str) -> Key:
+    return f"RUN#{run_id}", f"{JOB}{link_id}"
+
+
+def chain_key(run_id: str, host: str) -> Key:
+    return f"RUN#{run_id}", f"{CHAIN}{host}"
+
+
+def host_key(host: str) -> Key:
+    return f"HOST#{host}", LEASE
+
+
+def host_entry_key(host: str, link_id: str) -> Key:
+    """'#' sorts before everything that a host name may hold, so text order is (host, id) order."""
+    return HOST_LIST, f"{host}#{link_id}"
+
+
+def behind_host(host: str) -> str:
+    """Sorts after every entry of this host and before those of the next one."""
+    return f"{host}$"
+
+
+def split_host_entry(item: Mapping[str, Any]) -> tuple[str, str]:
+    host, _, link_id = item["sk"]["S"].rpartition("#")
+    return host, link_id
+
+
+def owner_entry_key(team: str, link_id: str) -> Key:
+    return f"OWNER#{team}", f"LINK#{link_id}"
+
+
+def link_entries(link: Link) -> set[Key]:
+    """Where else a link has to be found: among all, on its host, with its owner."""
+    found = {(LINK_LIST, link.id), host_entry_key(link.host, link.id)}
+    return found if link.owner is None else found | {owner_entry_key(link.owner, link.id)}
+
+
+def link_of(item: Mapping[str, Any]) -> Link:
+    return decode(LINKS, item)
+
+
+def _digits(name: str, value: object) -> str:
+    """Ten digits, so that text order is numeric order."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEQUENCE:
+        raise StoreError(f"{name} cannot be {value!r}; nothing was written.")
+    return f"{value:010d}"

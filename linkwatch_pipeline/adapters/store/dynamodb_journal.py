@@ -1,0 +1,227 @@
+"""More items than one transaction takes, written all or none (docs/decisions/0009-a-registry-is-written-whole.md).
+
+While they are being written each item is *marked*: it names a journal item and has its new content in `next` beside the
+old one. The journal turning `committed` is the moment at which all of the new content is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from linkwatch_pipeline.adapters.store.dynamodb_items import (
+    Item,
+    Key,
+    entry,
+    key_attributes,
+    key_of,
+    link_entries,
+    link_of,
+    text,
+)
+from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
+from linkwatch_pipeline.adapters.store.dynamodb_table import (
+    MOST_IN_TRANSACTION,
+    Delete,
+    DynamoTable,
+    Entry,
+    Operation,
+    Put,
+)
+from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
+from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
+from linkwatch_pipeline.ports import Clock
+
+ABANDONED_AFTER = timedelta(minutes=1)  # an open journal this old: its writer is dead
+_OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
+_JOURNAL, _NEXT = "pending", "next"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A link or owner as it shall be. `was` is its item as it was read; `called` is for the person."""
+
+    item: Item
+    was: Item | None
+    called: str
+
+    def operations(self) -> list[Operation]:
+        """All of it for a single transaction."""
+        added, dropped = _entry_changes(self.was, self.item)
+        return [Put(self.item, self.was), *(Entry(entry(key)) for key in added), *(Delete(key) for key in dropped)]
+
+    def marks(self, journal: str) -> list[Operation]:
+        """The item with both contents, and entries that lead to it; they are harmless while nobody sees the new one."""
+        added, _ = _entry_changes(self.was, self.item)
+        marked = {**(self.was or key_attributes(key_of(self.item))), _JOURNAL: text(journal), _NEXT: {"M": self.item}}
+        return [Put(marked, self.was), *(Entry(entry(key)) for key in added)]
+
+
+class Journal:
+    """Writes many changes whole, and knows what counts of an item that is being written."""
+
+    def __init__(self, table: DynamoTable, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """All changes or none. Raises StaleWrite if one of the items is not as it was read any more."""
+        operations = [(change, operation) for change in changes for operation in change.operations()]
+        if len(operations) > MOST_IN_TRANSACTION:
+            self._write_in_steps(changes)
+            return
+        try:
+            self._table.write([operation for _, operation in operations])
+        except Conflict as conflict:
+            raise _stale(operations[conflict.failed[0]][0]) from conflict
+
+    def visible(self, item: Item | None) -> Item | None:
+        """What counts of an item as it was read: the item itself unless it is marked."""
+        while item is not None and _JOURNAL in item:
+            state = self._state_of(item, impatient=False)
+            if state == _OPEN:
+                return _content(item, _ABORTED)
+            item = self._settled(item, state)
+        return item
+
+    def settled(self, key: Key) -> Item | None:
+        """The item, free of marks, for somebody who is going to write it: who is still writing it has to give up."""
+        item = self._table.get(key)
+        while item is not None and _JOURNAL in item:
+            item = self._settled(item, self._state_of(item, impatient=True))
+        return item
+
+    def _write_in_steps(self, changes: Sequence[Change]) -> None:
+        journal = self._table.new_id()
+        begun: Item = {**key_attributes(_journal_key(journal)), "begun_at": text(format_utc(self._clock.now()))}
+        self._table.put({**begun, "state": text(_OPEN)}, was=None)
+        try:
+            for group in _groups(changes, journal):
+                self._mark(group, journal)
+            self._decide(journal, _COMMITTED)
+        except Exception:
+            # A store that does not answer cannot be tidied: whoever meets the marks does it then.
+            with suppress(StoreError, Conflict):
+                self._decide(journal, _ABORTED)
+                self._settle_all(changes, journal)
+            raise
+        with suppress(StoreError):  # all of it is true already
+            self._settle_all(changes, journal)
+
+    def _mark(self, group: Sequence[Change], journal: str) -> None:
+        operations = [(change, operation) for change in group for operation in change.marks(journal)]
+        try:
+            self._table.transact([operation for _, operation in operations])
+        except Conflict as conflict:
+            raise _stale(operations[conflict.failed[0]][0]) from conflict
+
+    def _decide(self, journal: str, state: str) -> str:
+        """Turn an open journal into `state`; what it is afterwards. Raises StaleWrite if it was aborted by others."""
+
+        def attempt() -> str:
+            item = self._table.get(_journal_key(journal))
+            if item is None:
+                return state  # long settled, and forgotten
+            if item["state"]["S"] == _OPEN:
+                self._table.put({**item, "state": text(state)}, was=item)
+                return state
+            return str(item["state"]["S"])
+
+        decided = self._table.patience.until_undisturbed(attempt)
+        if (state, decided) == (_COMMITTED, _ABORTED):
+            raise StaleWrite("what was to be written was changed by somebody else meanwhile; read it again.")
+        return decided
+
+    def _settle_all(self, changes: Sequence[Change], journal: str) -> None:
+        state = self._decide(journal, _ABORTED)
+        keys = [key_of(change.item) for change in changes]
+        for start in range(0, len(keys), MOST_IN_TRANSACTION // 4):  # an item and at most three entries each
+            found = self._table.get_many(keys[start : start + MOST_IN_TRANSACTION // 4]).values()
+            marked = [item for item in found if item.get(_JOURNAL) == text(journal)]
+            self._settle_group(marked, state)
+        self._table.delete_many([_journal_key(journal)])
+
+    def _settle_group(self, marked: Sequence[Item], state: str) -> None:
+        operations = [operation for item in marked for operation in _settling(item, state)]
+        try:
+            if operations:
+                self._table.transact(operations)
+        except Conflict:  # somebody else was at some of them
+            for item in marked:
+                self._settled(item, state)
+
+    def _settled(self, item: Item, state: str | None) -> Item | None:
+        """The item without its mark, written so unless somebody else was faster."""
+        if state is not None:
+            with suppress(Conflict):
+                self._table.transact(_settling(item, state))
+        return self._table.get(key_of(item))
+
+    def _state_of(self, item: Item, *, impatient: bool) -> str | None:
+        """What its journal says of a marked item; None if that is gone, since then the item is settled by now."""
+        name = item[_JOURNAL]["S"]
+        found = self._table.get(_journal_key(name))
+        if found is None:
+            return None
+        age = self._clock.now() - parse_utc(found["begun_at"]["S"])
+        if found["state"]["S"] == _OPEN and (impatient or age > ABANDONED_AFTER):
+            return self._decide(name, _ABORTED)
+        return str(found["state"]["S"])
+
+
+def _settling(item: Item, state: str) -> list[Operation]:
+    """What turns a marked item into the content that counts, and its entries with it."""
+    old, new = _content(item, _ABORTED), _content(item, _COMMITTED)
+    kept, other = (new, old) if state == _COMMITTED else (old, new)
+    _, dropped = _entry_changes(other, kept)
+    first: Operation = Put(kept, item) if kept is not None else Delete(key_of(item), item)
+    return [first, *(Delete(key) for key in dropped)]
+
+
+def _content(item: Item, state: str) -> Item | None:
+    """The old or the new content of a marked item; None if there is none."""
+    if state == _COMMITTED:
+        return dict(item[_NEXT]["M"])
+    old = {name: value for name, value in item.items() if name not in (_JOURNAL, _NEXT)}
+    return old if set(old) - {"pk", "sk", "w"} else None
+
+
+def _entry_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> tuple[list[Key], list[Key]]:
+    """The entries that have to be made and those that lead nowhere afterwards.
+
+    A host's entry stays when its link moves to another host: jobs of that host may still be found by it.
+    """
+    old, new = (_entries(item) for item in (before, now))
+    dropped = old - new
+    if now is not None:
+        dropped = {key for key in dropped if key[0].startswith("OWNER#")}
+    return sorted(new - old), sorted(dropped)
+
+
+def _entries(item: Mapping[str, Any] | None) -> set[Key]:
+    return link_entries(link_of(item)) if item is not None and item["pk"]["S"].startswith("LINK#") else set()
+
+
+def _journal_key(name: str) -> Key:
+    return f"JOURNAL#{name}", "JOURNAL"
+
+
+def _groups(changes: Sequence[Change], journal: str) -> Iterator[list[Change]]:
+    """The changes in portions that fit a transaction each."""
+    group: list[Change] = []
+    size = 0
+    for change in changes:
+        needs = len(change.marks(journal))
+        if size + needs > MOST_IN_TRANSACTION:
+            yield group
+            group, size = [], 0
+        group.append(change)
+        size += needs
+    yield group
+
+
+def _stale(change: Change) -> StaleWrite:
+    return StaleWrite(f"{change.called} changed since it was read; read it again and decide again.")

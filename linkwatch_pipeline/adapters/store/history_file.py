@@ -1,0 +1,129 @@
+"""A file with everything that a store holds, to move it to another: JSON lines, whole or refused.
+
+    {"linkwatch_history": 1, "source": "5f0c..."}
+    {"links": {"id": "guide", "url": "https://docs.example.com/guide", ...}}
+    {"end": {"records": 1, "sha256": "..."}}
+
+A record stands under the name of its table, field by field as the columns of SQLite. The hash is over all lines before
+the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from linkwatch_pipeline.adapters.store.rows import TABLES, table_of
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.ports import StoredRecord
+
+VERSION = 1
+_MEND = "Export it again."
+
+
+def write_history(path: Path, records: Iterable[StoredRecord], *, source: str) -> int:
+    """Write the records, none before all are there; how many.
+
+    Args: source: a name that no other export has or had.
+    Raises: ConfigurationError if there is such a file already or it cannot be written.
+    """
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        if path.exists():
+            raise ConfigurationError(f"{path} is there already; name another file.")
+        try:
+            with unfinished.open("wb") as file:
+                count = _write(file, records, source)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            with suppress(FileNotFoundError):
+                unfinished.unlink()
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from error
+    return count
+
+
+def _write(file: Any, records: Iterable[StoredRecord], source: str) -> int:
+    digest, count = hashlib.sha256(), 0
+
+    def put(document: object) -> None:
+        line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
+        digest.update(line)
+        file.write(line)
+
+    put({"linkwatch_history": VERSION, "source": source})
+    for record in records:
+        table = table_of(record)
+        values = zip(table.columns, table.encode(record), strict=True)
+        put({table.name: {column: value for column, value in values if value is not None}})
+        count += 1
+    put({"end": {"records": count, "sha256": digest.hexdigest()}})
+    return count
+
+
+def check_history(path: Path) -> str:
+    """Read all of a file; its source. Raises InvalidInput unless it is a whole history that this linkwatch knows."""
+    digest, count, last = hashlib.sha256(), 0, b""
+    source: str | None = None
+    for line in _lines(path):
+        if source is None:
+            source = _source(path, line)
+        if last:
+            digest.update(last)
+            count += 1
+        last = line
+    end = _document(path, last).get("end")
+    if source is None or end != {"records": count - 1, "sha256": digest.hexdigest()}:
+        _refuse(path, "is cut or was changed")
+    return source
+
+
+def read_history(path: Path) -> Iterator[StoredRecord]:
+    """The records of a file that was checked, one after the other. Raises InvalidInput."""
+    for line in _lines(path):
+        ((name, fields),) = list(_document(path, line).items())[:1]
+        if (table := TABLES.get(name)) is not None:
+            try:
+                yield table.decode([fields.get(column) for column in table.columns])
+            except (TypeError, ValueError, KeyError) as error:
+                _refuse(path, f"has a record of {name} that cannot be read ({error})")
+        elif name not in ("linkwatch_history", "end"):
+            _refuse(path, f"has records of {name!r}, which this linkwatch does not know")
+
+
+def _source(path: Path, line: bytes) -> str:
+    header = _document(path, line)
+    if "linkwatch_history" not in header or not isinstance(header.get("source"), str):
+        _refuse(path, "is not a history of linkwatch")
+    if header["linkwatch_history"] != VERSION:
+        _refuse(path, f"has version {header['linkwatch_history']}, and this linkwatch knows version {VERSION}")
+    return str(header["source"])
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        _refuse(path, f"cannot be read: {error.strerror}")
+
+
+def _document(path: Path, line: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or not document:
+        _refuse(path, "is not a history of linkwatch, or is cut")
+    return document
+
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise InvalidInput("FILE", f"{path} {problem}", _MEND)

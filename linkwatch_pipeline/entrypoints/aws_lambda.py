@@ -1,0 +1,200 @@
+"""The Lambda functions: parse the event, call one use case, say what failed of a batch.
+
+All settings come from `LINKWATCH_*` variables. Clients are built once for each process, while it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import cache, wraps
+from typing import Any, Protocol
+
+from linkwatch_pipeline.adapters.notify.ses_events import read_events
+from linkwatch_pipeline.adapters.queue.messages import read_message
+from linkwatch_pipeline.bootstrap import App, build_app_without_home, new_worker
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput, LinkwatchError
+from linkwatch_pipeline.domain.health import is_healthy
+from linkwatch_pipeline.domain.hosts import WORKER_LIFE
+from linkwatch_pipeline.domain.runs import CheckJob
+from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
+from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
+from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
+from linkwatch_pipeline.use_cases.survey_health import Surveyor
+from linkwatch_pipeline.use_cases.watch_health import watch_health
+from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
+
+logger = logging.getLogger(__name__)
+
+# Of a function's time, what is kept for letting the host go, committing and sending the next job after a fetch.
+KEPT_FOR_COMMIT = timedelta(seconds=3)
+
+Event = Mapping[str, Any]
+
+
+class Context(Protocol):
+    """What Lambda tells about an invocation."""
+
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+Handler = Callable[[Event, Context], dict[str, Any]]
+
+
+def _logged(handler: Handler) -> Handler:
+    """One line a call with its duration, and every line with the request's id. What fails is logged and raised."""
+
+    @wraps(handler)
+    def call(event: Event, context: Context) -> dict[str, Any]:
+        logs().always["request_id"] = context.aws_request_id
+        clock, action = app().clock, handler.__name__
+        began = clock.monotonic()
+        try:
+            told = handler(event, context)
+        except Exception:
+            logger.exception("function failed", extra={"action": action, "duration_ms": _ms(clock.monotonic() - began)})
+            raise
+        logger.info(
+            "function ended", extra={"action": action, "duration_ms": _ms(clock.monotonic() - began), "told": told}
+        )
+        return told
+
+    return call
+
+
+@_logged
+def dispatch(event: Event, context: Context) -> dict[str, Any]:
+    """{"action": "dispatch", "scheduled_time": T} begins or resumes the run of T's week; {"action": "tick"} ticks."""
+    parts = app()
+    if event.get("action") == "tick":
+        return {"sent": asyncio.run(_tick(parts))}
+    intended_at = _intended_at(event)
+    run = begin_on_queue(
+        parts.store,
+        parts.shared_queue,
+        intended_at,
+        pace=parts.pace,
+        now=parts.clock.now(),
+        allowances=parts.allowances,
+    )
+    return {"run_id": run.run_id, "state": run.state.value, "expected": run.expected}
+
+
+@_logged
+def check(event: Event, context: Context) -> dict[str, Any]:
+    """Check the jobs of SQS messages; those that failed come back."""
+    messages, failed = _messages(event["Records"])
+    life = min(timedelta(milliseconds=context.get_remaining_time_in_millis()) - KEPT_FOR_COMMIT, WORKER_LIFE)
+    done = asyncio.run(_check(app(), list(messages.values()), life))
+    failed += [message_id for message_id, ended in zip(messages, done, strict=True) if not ended]
+    return _batch_failures(failed)
+
+
+@_logged
+def notify(event: Event, context: Context) -> dict[str, Any]:
+    """Send the notices that are due."""
+    parts = app()
+    if parts.settings.mail == "files":
+        raise ConfigurationError("a function has no folder for mails: set LINKWATCH_MAIL to ses.")
+    return asdict(parts.deliver())
+
+
+@_logged
+def health(event: Event, context: Context) -> dict[str, Any]:
+    """Look whether all is well; publishes RunLate and a heartbeat. It only reads the table: senders rule on runs."""
+    parts = app()
+    findings = watch_health(parts.store, parts.metrics, clock=parts.clock, surveyor=surveyor(), may_write=False)
+    for finding in findings:
+        about = {"code": finding.code, "severity": finding.severity.value, "subject": finding.subject}
+        logger.warning("finding", extra={"action": "health", **about})
+    return {"healthy": is_healthy(findings), "findings": len(findings)}
+
+
+@_logged
+def mail_events(event: Event, context: Context) -> dict[str, Any]:
+    """Bring what SES told, through SNS and SQS, to the notices; messages that cannot be read come back."""
+    failed = []
+    for record in event["Records"]:
+        try:
+            told = [each for each in read_events(record["body"]) if each is not None]
+            reconcile_mail_events(app().store, told)
+        except (LinkwatchError, RecursionError):
+            logger.exception("mail event not read", extra={"action": "reconcile", "message_id": record["messageId"]})
+            failed.append(record["messageId"])
+    return _batch_failures(failed)
+
+
+@cache
+def app() -> App:
+    """The parts of this process."""
+    return build_app_without_home(env=os.environ)
+
+
+@cache
+def surveyor() -> Surveyor:
+    """What this process remembers of all links, so that not every look reads them."""
+    return Surveyor()
+
+
+@cache
+def logs() -> JsonFormatter:
+    """How this process logs."""
+    return log_as_json()
+
+
+async def _tick(parts: App) -> int:
+    async with parts.checking(worker=new_worker("tick")) as check_parts:
+        return await tick_on_queue(check_parts, parts.shared_queue, pace=parts.pace)
+
+
+async def _check(parts: App, messages: list[CheckJob], life: timedelta) -> list[bool]:
+    async with parts.checking(worker=new_worker("lambda"), life=life) as check_parts:
+        return await check_messages(check_parts, parts.shared_queue, messages)
+
+
+def _intended_at(event: Event) -> datetime:
+    """The intended time of the week that a schedule's time falls into, so that a late trigger is the same run."""
+    mend = 'Give {"action": "dispatch", "scheduled_time": "<aws.scheduler.scheduled-time>"} or {"action": "tick"}.'
+    if event.get("action") != "dispatch":
+        raise InvalidInput("action", f"{event.get('action')!r} is none", mend)
+    try:
+        return week_start(parse_utc(event["scheduled_time"]))
+    except (KeyError, TypeError, ValueError) as exc:
+        raise InvalidInput("scheduled_time", f"{event.get('scheduled_time')!r} is no time in UTC", mend) from exc
+
+
+def _messages(records: Iterable[Event]) -> tuple[dict[str, CheckJob], list[str]]:
+    """The jobs by message id, and the ids of the texts that are none."""
+    messages: dict[str, CheckJob] = {}
+    failed: list[str] = []
+    for record in records:
+        try:
+            messages[record["messageId"]] = read_message(record["body"])
+        except ValueError as problem:
+            logger.error(str(problem), extra={"action": "drop", "message_id": record["messageId"]})
+            failed.append(record["messageId"])
+    return messages, failed
+
+
+def _batch_failures(message_ids: Iterable[str]) -> dict[str, Any]:
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in message_ids]}
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _prepare() -> None:
+    """While the process starts, when it has more of the machine than later: what every call needs."""
+    logs()
+    app().store  # noqa: B018
+
+
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    _prepare()

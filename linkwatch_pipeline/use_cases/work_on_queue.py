@@ -1,0 +1,176 @@
+"""Runs whose work goes over a durable queue that many workers share: beginning one, the tick, and a worker (SPEC 7).
+
+The queue holds ready work only; what it loses, the tick sends again. So nothing here has to be done exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, islice
+
+from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
+from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
+from linkwatch_pipeline.ports import Queue, Receipt, Store
+from linkwatch_pipeline.use_cases.check import check_job
+from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
+from linkwatch_pipeline.use_cases.dispatch import SendHead, dispatch_run, planned_heads
+from linkwatch_pipeline.use_cases.start_week import start_week
+from linkwatch_pipeline.use_cases.tick import tick
+from linkwatch_pipeline.use_cases.visit import CheckParts
+
+logger = logging.getLogger(__name__)
+
+MOST_PER_RECEIVE = 10
+QUEUE_FAILED_PAUSE = timedelta(seconds=5)
+# Heads claimed before any of them is sent: a crash in between loses them until the tick finds them lost.
+_SENT_TOGETHER = 100
+_SECOND = timedelta(seconds=1)
+
+
+def begin_on_queue(
+    store: Store,
+    queue: Queue,
+    intended_at: datetime,
+    *,
+    pace: Pace,
+    now: datetime,
+    allowances: Allowances = NO_ALLOWANCES,
+) -> Run:
+    """The week's run, dispatched, with the heads on their way that are planned to start soon.
+
+    Repeating it resumes what is half done and sends nothing twice on purpose. A run that is over is returned as it is.
+
+    Raises: InvalidInput for a week that has not begun, StoreError, QueueError.
+    """
+    run = start_week(store, intended_at, now=now)
+    if run.state.is_over or now >= run.expires_at:
+        return run
+    run = dispatch_run(store, run, now=now, allowances=allowances)
+    send_heads(queue, planned_heads(store, run, pace=pace, now=now))
+    return run
+
+
+async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace) -> int:
+    """See to every open run: send what is due or was lost, end what became a dead letter, close what is over.
+
+    Returns: how many messages were sent; nothing is done without an open run.
+    """
+    store, now = parts.store, parts.clock.now()
+    if not await parts.blocking(lambda: any(store.runs(open_only=True))):
+        return 0
+    settled = await parts.blocking(lambda: list(settle_dead_letters(store, queue, now=now, keep=True)))
+    following = [letter.following for letter in settled if letter.following is not None]
+    due = partial(tick, store, now=now, allowances=parts.allowances, pace=pace)
+    return await parts.blocking(lambda: send_heads(queue, chain(following, due())))
+
+
+def send_heads(queue: Queue, due: Iterable[tuple[JobRecord, timedelta]]) -> int:
+    """Send jobs with their delays, those with the same whole second together; how many."""
+    sent, waiting = 0, iter(due)
+    while some := list(islice(waiting, _SENT_TOGETHER)):
+        by_delay: dict[timedelta, list[CheckJob]] = {}
+        for job, delay in some:
+            by_delay.setdefault(-(-delay // _SECOND) * _SECOND, []).append(job.message)
+        for delay, jobs in by_delay.items():
+            queue.send(jobs, delay=delay)
+        sent += len(some)
+    return sent
+
+
+def sender_to(parts: CheckParts, queue: Queue) -> SendHead:
+    """How a check puts its host's next job on its way."""
+
+    async def send(job: JobRecord, delay: timedelta) -> None:
+        await parts.blocking(lambda: queue.send([job.message], delay=delay))
+
+    return send
+
+
+async def check_messages(parts: CheckParts, queue: Queue, messages: Sequence[CheckJob]) -> list[bool]:
+    """Check side by side; for each whether it may be acknowledged. What failed has been logged."""
+    return list(await asyncio.gather(*(_checked(parts, queue, message) for message in messages)))
+
+
+async def _checked(parts: CheckParts, queue: Queue, message: CheckJob) -> bool:
+    try:
+        await check_job(parts, message, sender_to(parts, queue))
+    except Exception:  # a fault of ours: the message comes back, and in the end becomes a dead letter
+        logger.exception(
+            "check failed",
+            extra={
+                "action": "check_failed",
+                "run_id": message.run_id,
+                "job_id": message.job_id,
+                "link_id": message.link_id,
+            },
+        )
+        return False
+    return True
+
+
+async def work_on_queue(parts: CheckParts, queue: Queue, *, concurrency: int, stop: asyncio.Event) -> int:
+    """Receive and check up to `concurrency` messages side by side until `stop` is set; then end what was begun.
+
+    A receive that goes on when `stop` is set is awaited, and what it brings is given back at once.
+
+    Returns: how many messages were acknowledged.
+    """
+    return await _QueueWorker(parts, queue, concurrency).work_until(stop)
+
+
+class _QueueWorker:
+    """One process working on the queue. Not reused."""
+
+    def __init__(self, parts: CheckParts, queue: Queue, concurrency: int) -> None:
+        self._parts = parts
+        self._queue = queue
+        self._concurrency = concurrency
+        self._running: set[asyncio.Task[None]] = set()
+        self._acknowledged = 0
+
+    async def work_until(self, stop: asyncio.Event) -> int:
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                free = self._concurrency - len(self._running)
+                if not free:
+                    await asyncio.wait({stopping, *self._running}, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                for receipt in await self._receive(min(free, MOST_PER_RECEIVE)):
+                    await self._begin(receipt, give_back=stop.is_set())
+            await asyncio.gather(*self._running)
+        finally:
+            stopping.cancel()
+        return self._acknowledged
+
+    async def _begin(self, receipt: Receipt, *, give_back: bool) -> None:
+        if give_back:
+            with suppress(LinkwatchError):  # it comes back by itself, a little later
+                await asyncio.to_thread(self._queue.change_visibility, receipt, delay=timedelta(0))
+        else:
+            task = asyncio.create_task(self._handle(receipt))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _receive(self, most: int) -> list[Receipt]:
+        try:
+            # In a thread of its own: a long poll must hold up neither the loop nor the store.
+            return await asyncio.to_thread(self._queue.receive, limit=most)
+        except QueueError as error:
+            logger.warning("queue cannot serve", extra={"action": "receive", "error": str(error)})
+            await self._parts.clock.sleep(QUEUE_FAILED_PAUSE)
+            return []
+
+    async def _handle(self, receipt: Receipt) -> None:
+        if not await _checked(self._parts, self._queue, receipt.job):
+            return
+        with suppress(LinkwatchError):  # it comes back, is found done, and is acknowledged then
+            await asyncio.to_thread(self._queue.acknowledge, receipt)
+            self._acknowledged += 1

@@ -1,0 +1,168 @@
+"""What only SQS has: the body's form, batches that fail in part, faults, long polls, texts that are no message."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+
+from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.runs import CheckJob
+from linkwatch_pipeline.ports import Receipt
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
+
+RUN_ID = "2026-09-28T09:00:00Z"
+QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
+
+
+def job(link_id: str = "guide") -> CheckJob:
+    return CheckJob(job_id=f"{RUN_ID}:{link_id}", run_id=RUN_ID, link_id=link_id, sequence=3, config_version=2)
+
+
+class Case:
+    """A queue on the emulator, and a client to look behind it."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.client = cloud.client("sqs", config=QUICK)
+        self.url, self.dead_url = make_queues(self.client, f"work-{uuid4().hex}")
+        self.queue = SqsQueue(self.client, queue_url=self.url, dead_letter_url=self.dead_url, wait=timedelta(0))
+
+    def answers(self, operation: str, *answers: tuple[int, object] | None) -> None:
+        """Answer the next calls so instead of the emulator; None lets one through."""
+        left = iter(answers)
+
+        def answer(request: Any, **_: object) -> AWSResponse | None:
+            given = next(left, None)
+            return None if given is None else _Canned(request.url, *given)
+
+        self.client.meta.events.register(f"before-send.sqs.{operation}", answer)
+
+
+class _Canned(AWSResponse):  # type: ignore[misc]
+    def __init__(self, url: str, status: int, content: object) -> None:
+        super().__init__(url, status, {"content-type": "application/x-amz-json-1.0"}, None)
+        self._content = json.dumps(content).encode()
+
+
+@pytest.fixture
+def case(ministack: Cloud) -> Case:
+    return Case(ministack)
+
+
+def bodies(case: Case) -> list[str]:
+    answer = case.client.receive_message(QueueUrl=case.url, MaxNumberOfMessages=10, VisibilityTimeout=0)
+    return [message["Body"] for message in answer.get("Messages", ())]
+
+
+def test_the_body_is_exactly_the_five_fields(case: Case) -> None:
+    case.queue.send([job()])
+    assert [json.loads(body) for body in bodies(case)] == [
+        {
+            "job_id": f"{RUN_ID}:guide",
+            "run_id": RUN_ID,
+            "link_id": "guide",
+            "sequence": 3,
+            "config_version": 2,
+        }
+    ]
+    assert {field.name for field in fields(CheckJob)} == set(json.loads(write_message(job())))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "secret",
+        "[]",
+        json.dumps({"job_id": "secret"}),
+        write_message(job()).replace("3", "true"),
+        write_message(job()).replace("3", '"3"'),
+        write_message(job())[:-1] + ',"url":"https://secret.example.com/"}',
+    ],
+)
+def test_anything_else_is_refused_without_being_quoted(body: str) -> None:
+    with pytest.raises(ValueError, match="a message") as refused:
+        read_message(body)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_text_that_is_no_message_is_left_to_become_a_dead_letter(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    case.client.send_message(QueueUrl=case.url, MessageBody="https://user:secret@example.com/")
+    with caplog.at_level(logging.ERROR):
+        assert case.queue.receive() == []
+    assert [(record.levelname, getattr(record, "action", None)) for record in caplog.records] == [("ERROR", "drop")]
+    assert "secret" not in caplog.text
+    case.client.send_message(QueueUrl=case.dead_url, MessageBody="not ours")
+    assert case.queue.dead_letters() == []
+
+
+def test_what_sqs_failed_in_part_is_sent_again_alone(case: Case) -> None:
+    fault = {"Id": "1", "Code": "InternalError", "SenderFault": False}
+    case.answers("SendMessageBatch", (200, {"Successful": [], "Failed": [fault]}))
+    case.queue.send([job("lost-by-the-canned-answer"), job("setup")])
+    assert [read_message(body).link_id for body in bodies(case)] == ["setup"]
+
+
+@pytest.mark.parametrize("sender_fault", [True, False])
+def test_what_sqs_does_not_take_is_said(case: Case, sender_fault: bool) -> None:
+    fault = {"Id": "0", "Code": "Nope", "Message": "not today", "SenderFault": sender_fault}
+    answer = (200, {"Successful": [], "Failed": [fault]})
+    case.answers("SendMessageBatch", answer, *([] if sender_fault else [answer, answer]))
+    with pytest.raises(QueueError, match=r"1 of 1 messages \(Nope: not today\)"):
+        case.queue.send([job()])
+    assert bodies(case) == []
+
+
+@pytest.mark.parametrize("call", ["send", "receive", "acknowledge", "change_visibility", "dead_letters"])
+def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> None:
+    gone = SqsQueue(
+        case.client, queue_url=f"{case.url}-absent", dead_letter_url=f"{case.dead_url}-absent", wait=timedelta(0)
+    )
+    receipt = Receipt(job=job(), handle="h", receive_count=1)
+    calls: dict[str, Callable[[], object]] = {
+        "send": lambda: gone.send([job()]),
+        "receive": gone.receive,
+        "acknowledge": lambda: gone.acknowledge(receipt),
+        "change_visibility": lambda: gone.change_visibility(receipt, delay=timedelta(0)),
+        "dead_letters": gone.dead_letters,
+    }
+    with pytest.raises(QueueError, match="SQS cannot serve"):
+        calls[call]()
+
+
+def test_a_message_is_waited_for(case: Case) -> None:
+    case.queue.send([job()], delay=timedelta(milliseconds=300))  # rounded up to the one second that is waited for
+    (receipt,) = SqsQueue(
+        case.client, queue_url=case.url, dead_letter_url=case.dead_url, wait=timedelta(seconds=5)
+    ).receive()
+    assert receipt.job == job()
+
+
+def test_dead_letters_are_given_back_after_a_look_the_oldest_first(case: Case) -> None:
+    for link_id in ("guide", "setup", "guide"):
+        case.client.send_message(QueueUrl=case.dead_url, MessageBody=write_message(job(link_id)))
+    for _ in range(2):
+        assert [letter.link_id for letter in case.queue.dead_letters()] == ["guide", "setup"]
+    assert case.queue.remove_dead_letter(job("guide").job_id)
+    assert [letter.link_id for letter in case.queue.dead_letters()] == ["setup"]
+
+
+def test_the_client_is_found_the_ordinary_way(case: Case, ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ministack.env.items():
+        monkeypatch.setenv(name, value)
+    queue = SqsQueue.connect(queue_url=case.url, dead_letter_url=case.dead_url, wait=timedelta(0))
+    queue.send([job()])
+    assert [receipt.job for receipt in queue.receive()] == [job()]

@@ -1,0 +1,128 @@
+"""The Lambda functions called in this process as Lambda calls them, on an emulated table, queue and metrics."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from linkwatch_pipeline.adapters.queue.messages import write_message
+from linkwatch_pipeline.domain.runs import CheckJob
+from linkwatch_pipeline.entrypoints import aws_lambda
+from linkwatch_pipeline_tests.cloud import loopback_world
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.tables import make_table
+from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
+from linkwatch_pipeline_tests.world import WorldProcess
+
+
+@dataclass
+class LambdaContext:
+    """What a function is told about its call."""
+
+    aws_request_id: str = "request-1"
+    remaining_ms: int = 30_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+@dataclass
+class Functions:
+    """A table, queues, and the functions on them. `lines` are what they logged."""
+
+    cloud: Cloud
+    table: str
+    queue_url: str
+    dead_letter_url: str
+    namespace: str
+    log: io.StringIO
+    sqs: Any
+    module: ModuleType
+    context: LambdaContext = field(default_factory=LambdaContext)
+
+    def call(self, handler: str, event: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What the function answers, as Lambda would pass it on: as JSON."""
+        function: Callable[..., Any] = getattr(self.module, handler)
+        answer: dict[str, Any] = json.loads(json.dumps(function(event or {}, self.context)))
+        return answer
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """SQS records of the messages that are visible, as the event source mapping makes them."""
+        answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0)
+        return [
+            {"messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"]}
+            for message in answer.get("Messages", ())
+        ]
+
+    def record_of(self, job: CheckJob) -> dict[str, Any]:
+        return {"messageId": f"m-{job.link_id}", "receiptHandle": "h", "body": write_message(job)}
+
+    def acknowledge(self, records: list[dict[str, Any]], answer: dict[str, Any]) -> None:
+        """Delete what the function did not report, as the mapping does."""
+        failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
+        for record in records:
+            if record["messageId"] not in failed:
+                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"])
+
+
+@contextmanager
+def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: str) -> Iterator[Functions]:
+    """Functions with an environment, and clients and a log of their own, until the block ends.
+
+    Args: world: what they visit; nothing can be visited without one.
+    """
+    sqs = cloud.client("sqs")
+    table, namespace = make_table(cloud), f"linkwatch-{uuid4().hex}"
+    queue_url, dead = make_queues(sqs, f"work-{uuid4().hex}")
+    env = {
+        "LINKWATCH_PROFILE": "aws",
+        "LINKWATCH_CONTACT": "links@example.com",
+        "LINKWATCH_TABLE": table,
+        "LINKWATCH_QUEUE_URL": queue_url,
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead,
+        "LINKWATCH_METRICS_NAMESPACE": namespace,
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
+        **({"LOOPBACK_WORLD": str(world.map_file)} if world is not None else {}),
+    }
+    log = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, _fresh_process(log):
+        for name, value in {**cloud.env, **env, **settings}.items():
+            patch.setenv(name, value)
+        patch.setattr(aws_lambda, "app", aws_lambda.app)  # the world's handlers set another one
+        module = loopback_world if world is not None else aws_lambda
+        yield Functions(cloud, table, queue_url, dead, namespace, log, sqs, module)
+
+
+@contextmanager
+def _fresh_process(log: io.StringIO) -> Iterator[None]:
+    """What a process remembers is forgotten before and after, and the root logger is as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    remembered = (aws_lambda.app, aws_lambda.logs, loopback_world.app)
+    for each in remembered:
+        each.cache_clear()
+    with redirect_stdout(log):
+        aws_lambda.logs()
+    try:
+        yield
+    finally:
+        for app in (aws_lambda.app, loopback_world.app):
+            if app.cache_info().currsize:
+                app().close()
+        for each in remembered:
+            each.cache_clear()
+        root.handlers[:] = handlers
+        root.setLevel(level)

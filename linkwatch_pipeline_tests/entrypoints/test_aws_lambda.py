@@ -1,0 +1,264 @@
+"""The five functions on an emulated table, queue and metrics, visiting a world on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.domain.links import Owner
+from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, weekly_run_id
+from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
+from linkwatch_pipeline_tests.builders import a_link
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.tables import store_on
+from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
+from linkwatch_pipeline_tests.world import WorldProcess
+from linkwatch_pipeline_tests.world.ses_server import SesServer
+
+NOW = SystemClock().now()
+WEEK = week_start(NOW)
+RUN_ID = weekly_run_id(WEEK)
+SITES: dict[str, dict[str, Any]] = {
+    "docs.example.com": {"pages": {"/ok": 200, "/gone": 404}},
+    "api.example.com": {"pages": {"/ok?token=s3cr3tvalue": 200, "/slow": {"status": 200, "delay": 20}}},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorldProcess]:
+    with WorldProcess(SITES, tmp_path_factory.mktemp("world")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def functions(ministack: Cloud, world: WorldProcess) -> Iterator[Functions]:
+    with functions_on(ministack, world) as made:
+        yield made
+
+
+@pytest.fixture
+def store(functions: Functions) -> Iterator[DynamoStore]:
+    opened = store_on(functions.cloud.client("dynamodb"), functions.table, clock=SystemClock())
+    yield opened
+    opened.close()
+
+
+def register(store: DynamoStore, *urls: str) -> None:
+    store.put_owner(Owner(team="docs-team", address="docs@example.com"))
+    for number, url in enumerate(urls):
+        link = a_link(f"link-{number}", url, active_since=WEEK - timedelta(days=1))
+        store.save_link(link, replaces=None)
+
+
+def dispatch(functions: Functions) -> dict[str, Any]:
+    return functions.call("dispatch", {"action": "dispatch", "scheduled_time": format_seconds(WEEK)})
+
+
+def work(functions: Functions) -> list[dict[str, Any]]:
+    """Check what is visible, as the mapping does; the records."""
+    records = functions.waiting()
+    for record in records:
+        functions.acknowledge([record], functions.call("check", {"Records": [record]}))
+    return records
+
+
+class TestDispatch:
+    def test_the_scheduled_time_is_the_run_and_a_second_trigger_the_same(
+        self, functions: Functions, store: DynamoStore
+    ) -> None:
+        register(store, "http://docs.example.com/ok", "http://docs.example.com/gone")
+        told = dispatch(functions)
+        assert told == {"run_id": RUN_ID, "state": "open", "expected": 2}
+        assert dispatch(functions) == told
+        assert len(functions.waiting()) == 1  # one host, one message
+        assert [run.run_id for run in store.runs()] == [RUN_ID]
+
+    @pytest.mark.parametrize("late", [timedelta(0), timedelta(minutes=4), timedelta(days=2)])
+    def test_a_late_trigger_is_the_same_run(self, functions: Functions, store: DynamoStore, late: timedelta) -> None:
+        register(store, "http://docs.example.com/ok")
+        when = min(WEEK + late, NOW)
+        told = functions.call("dispatch", {"action": "dispatch", "scheduled_time": format_seconds(when)})
+        assert told["run_id"] == RUN_ID
+
+    @pytest.mark.parametrize(
+        "event", [{}, {"action": "begin"}, {"action": "dispatch"}, {"action": "dispatch", "scheduled_time": "<aws>"}]
+    )
+    def test_anything_else_is_refused_and_says_what_to_give(self, functions: Functions, event: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInput, match=r'Give \{"action"'):
+            functions.call("dispatch", event)
+        (line,) = functions.lines
+        assert (line["message"], line["error"], line["request_id"]) == ("function failed", "InvalidInput", "request-1")
+
+    def test_without_an_open_run_the_tick_is_idle(self, functions: Functions) -> None:
+        assert functions.call("dispatch", {"action": "tick"}) == {"sent": 0}
+
+    def test_the_tick_closes_what_is_done_and_sends_what_was_lost(
+        self, functions: Functions, store: DynamoStore
+    ) -> None:
+        register(store, "http://docs.example.com/ok")
+        dispatch(functions)
+        assert functions.call("dispatch", {"action": "tick"}) == {"sent": 0}
+        work(functions)
+        assert functions.call("dispatch", {"action": "tick"}) == {"sent": 0}
+        (run,) = store.runs()
+        assert run.state.is_over
+        assert run.totals is not None
+        assert dict(run.totals.by_end) == {"reachable": 1}
+
+
+class TestCheck:
+    def test_a_week_is_checked_to_its_end_and_every_line_says_what_and_how(
+        self, functions: Functions, store: DynamoStore
+    ) -> None:
+        register(store, "http://docs.example.com/gone", "http://api.example.com/ok?token=s3cr3tvalue")
+        dispatch(functions)
+        assert len(work(functions)) == 2
+        assert {link.id: link.state.value for link in store.links()} == {"link-0": "broken", "link-1": "reachable"}
+        checked = [line for line in functions.lines if line["message"] == "link checked"]
+        assert [(line["link_id"], line["outcome"], line["reason"]) for line in checked] in (
+            [("link-0", "broken", "gone"), ("link-1", "reachable", None)],
+            [("link-1", "reachable", None), ("link-0", "broken", "gone")],
+        )
+        for line in checked:
+            assert line["run_id"] == RUN_ID
+            assert line["job_id"] == f"{RUN_ID}:{line['link_id']}"
+            assert line["duration_ms"] >= 0
+            assert line["request_id"] == "request-1"
+        assert "s3cr3tvalue" not in functions.log.getvalue()
+
+    def test_redelivery_after_the_commit_asks_nobody_and_is_acknowledged(
+        self, functions: Functions, store: DynamoStore, world: WorldProcess
+    ) -> None:
+        register(store, "http://docs.example.com/gone")
+        dispatch(functions)
+        records = functions.waiting()
+        functions.call("check", {"Records": records})
+        asked = len(world.log.hits)
+        assert functions.call("check", {"Records": records}) == {"batchItemFailures": []}
+        assert len(world.log.hits) == asked
+        assert len(list(store.observations())) == len(list(store.transitions())) == 1
+
+    def test_only_what_failed_comes_back(self, functions: Functions, store: DynamoStore) -> None:
+        register(store, "http://docs.example.com/ok")
+        dispatch(functions)
+        bad = {"messageId": "bad", "receiptHandle": "h", "body": '{"url": "https://secret.example.com/"}'}
+        assert functions.call("check", {"Records": [bad, *functions.waiting()]}) == {
+            "batchItemFailures": [{"itemIdentifier": "bad"}]
+        }
+        assert len(list(store.observations())) == 1
+        assert "secret" not in functions.log.getvalue()
+
+    def test_a_message_of_an_unknown_or_closed_run_is_refused_and_acknowledged(
+        self, functions: Functions, store: DynamoStore, world: WorldProcess
+    ) -> None:
+        register(store, "http://docs.example.com/ok")
+        dispatch(functions)
+        job = store.get_job(RUN_ID, "link-0")
+        assert job is not None
+        store.end_job(job, status=JobStatus.EXPIRED, reason=_stalled())
+        functions.call("dispatch", {"action": "tick"})
+        asked = len(world.log.hits)
+        other = CheckJob(job_id=f"{RUN_ID}:nobody", run_id=RUN_ID, link_id="nobody", sequence=0, config_version=1)
+        records = [functions.record_of(job.message), functions.record_of(other)]
+        assert functions.call("check", {"Records": records}) == {"batchItemFailures": []}
+        assert len(world.log.hits) == asked
+
+    def test_the_function_ends_in_time_and_still_commits(self, functions: Functions, store: DynamoStore) -> None:
+        register(store, "http://api.example.com/slow")
+        dispatch(functions)
+        functions.context.remaining_ms = 4_000  # 3 s are kept for the commit
+        before = SystemClock().monotonic()
+        work(functions)
+        assert SystemClock().monotonic() - before < 3
+        (seen,) = store.observations()
+        assert (seen.outcome.value, seen.reason) == ("uncertain", "timeout")
+
+
+def _stalled() -> Any:
+    from linkwatch_pipeline.domain.reasons import Reason
+
+    return Reason.STALLED
+
+
+class TestNotify:
+    def test_a_mail_goes_out_through_ses_once(
+        self, ministack: Cloud, world: WorldProcess, ses_server: SesServer
+    ) -> None:
+        ses_server.accepted.clear()
+        settings = {
+            "LINKWATCH_MAIL": "ses",
+            "LINKWATCH_MAIL_FROM": ses_server.sender,
+            "LINKWATCH_SES_CONFIGURATION_SET": ses_server.configuration_set,
+            "AWS_ENDPOINT_URL_SESV2": ses_server.url,
+        }
+        with functions_on(ministack, world, **settings) as functions:
+            store = store_on(ministack.client("dynamodb"), functions.table, clock=SystemClock())
+            register(store, "http://docs.example.com/gone")
+            dispatch(functions)
+            work(functions)
+            assert functions.call("notify")["sent"] == 1
+            assert functions.call("notify")["sent"] == 0
+            (accepted,) = ses_server.accepted
+            (notice,) = store.notices()
+            event = {
+                "eventType": "Delivery",
+                "mail": {
+                    "timestamp": format_seconds(NOW),
+                    "messageId": notice.provider_id,
+                    "source": ses_server.sender,
+                    "destination": ["docs@example.com"],
+                    "tags": {name: [value] for name, value in accepted.tags.items()},
+                },
+                "delivery": {"timestamp": format_seconds(NOW), "recipients": ["docs@example.com"]},
+            }
+            records = [
+                {"messageId": "1", "body": json.dumps(event)},
+                {"messageId": "2", "body": "no JSON"},
+            ]
+            told = functions.call("mail_events", {"Records": records})
+            assert told == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+            assert [n.status.value for n in store.notices()] == ["delivered"]
+            store.close()
+
+    def test_without_ses_it_says_what_to_set(self, functions: Functions) -> None:
+        with pytest.raises(ConfigurationError, match="LINKWATCH_MAIL"):
+            functions.call("notify")
+
+
+class TestHealth:
+    def test_it_publishes_a_late_run_and_a_heartbeat(self, functions: Functions, store: DynamoStore) -> None:
+        assert functions.call("health") == {"healthy": True, "findings": 0}
+        register(store, "http://docs.example.com/ok")
+        told = functions.call("health")
+        assert told["healthy"] is (timedelta(minutes=5) > NOW - WEEK)
+        found = [line["code"] for line in functions.lines if line["message"] == "finding"]
+        assert found == (["run_missing"] if not told["healthy"] else [])
+        assert _last(functions, "RunLate") == len(found)
+        assert _last(functions, "Heartbeat") == 1
+
+
+def _last(functions: Functions, name: str) -> float:
+    answer = functions.cloud.client("cloudwatch").get_metric_statistics(
+        Namespace=functions.namespace, MetricName=name, StartTime=NOW - timedelta(hours=1),
+        EndTime=NOW + timedelta(hours=1), Period=7200, Statistics=["Maximum"],
+    )  # fmt: skip
+    return max(float(point["Maximum"]) for point in answer["Datapoints"])
+
+
+class TestProcess:
+    def test_without_its_settings_it_refuses_to_start(self, ministack: Cloud, world: WorldProcess) -> None:
+        with functions_on(ministack, world, LINKWATCH_CONTACT="") as functions:
+            with pytest.raises(ConfigurationError, match="LINKWATCH_CONTACT must be set"):
+                functions.call("health")
+
+    def test_an_endpoint_that_is_not_amazon_s_is_refused(self, ministack: Cloud, world: WorldProcess) -> None:
+        with functions_on(ministack, world, LINKWATCH_ALLOW_ENDPOINT="false") as functions:
+            with pytest.raises(ConfigurationError, match="not Amazon's"):
+                functions.call("health")

@@ -1,0 +1,109 @@
+"""The commands on a DynamoDB table: the same answers, with nothing of the truth in the home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.tables import make_table
+from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
+
+
+@pytest.fixture
+def table(ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = make_table(ministack)
+    for variable, value in ministack.env.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("LINKWATCH_PROFILE", "aws")
+    monkeypatch.setenv("LINKWATCH_TABLE", name)
+    monkeypatch.setenv("LINKWATCH_ALLOW_ENDPOINT", "true")
+    return name
+
+
+URL = "https://docs.example.com/guide"
+
+
+def play(terminal: Terminal) -> None:
+    terminal.fine("register", "guide", URL, "--owner", "docs", "--notify", "docs@example.com")
+    for sequence, status in enumerate(("200", "404", "404", "200")):
+        terminal.fine("record", "guide", URL, "--sequence", str(sequence), "--status", status)
+
+
+def test_the_classic_proof_holds_in_a_table_and_its_mails_are_sent(table: str, terminal: Terminal) -> None:
+    play(terminal)
+    records = terminal.records()
+    assert [look["status"] for look in records["observations"]] == [200, 404, 404, 200]
+    assert [change["id"] for change in records["transitions"]] == ["guide:2", "guide:3"]
+    assert [(n["transition_id"], n["status"]) for n in records["outbox"]] == [
+        ("guide:2", "pending"),
+        ("guide:3", "pending"),
+    ]
+    assert terminal.fine("links", "--json").document[0]["version"] == 3
+    terminal.fine("deliver")
+    assert len(list((terminal.home / "mail").iterdir())) == 2
+    terminal.fine("owner", "docs", "new@example.com")
+    terminal.fine("update", "guide", "--expect", "Guide")
+    terminal.fine("retire", "guide")
+    assert not (terminal.home / "linkwatch.sqlite3").exists()
+
+
+def test_everything_moves_from_a_home_into_a_table_and_back(
+    terminal: Terminal, ministack: Cloud, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    play(terminal)
+    records = terminal.records()
+    assert "exported 10 records" in terminal.fine("export", str(tmp_path / "there")).out
+    with pytest.MonkeyPatch.context() as in_table:
+        for variable, value in ministack.env.items():
+            in_table.setenv(variable, value)
+        in_table.setenv("LINKWATCH_PROFILE", "aws")
+        in_table.setenv("LINKWATCH_TABLE", make_table(ministack))
+        in_table.setenv("LINKWATCH_ALLOW_ENDPOINT", "true")
+        assert "imported 10 records" in terminal.fine("import-history", str(tmp_path / "there")).out
+        assert terminal.records() == records
+        terminal.fine("export", str(tmp_path / "back"))
+        assert "not empty" in terminal.refused("import-history", str(tmp_path / "there"))
+    assert "not empty" in terminal.refused("import-history", str(tmp_path / "back"))
+    (terminal.home / "linkwatch.sqlite3").rename(tmp_path / "old.sqlite3")
+    terminal.fine("import-history", str(tmp_path / "back"))
+    assert terminal.records() == records
+
+
+def test_a_damaged_file_is_refused_before_anything_is_written(terminal: Terminal, tmp_path: Path) -> None:
+    play(terminal)
+    file = tmp_path / "history"
+    terminal.fine("export", str(file))
+    assert "there already" in terminal.refused("export", str(file))
+    file.write_bytes(file.read_bytes()[:-9])
+    (terminal.home / "linkwatch.sqlite3").unlink()
+    assert "cut" in terminal.refused("import-history", str(file))
+    assert terminal.records()["links"] == []
+
+
+def test_a_table_that_is_not_there_is_named(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKWATCH_TABLE", "nobody-made-it")
+    assert "table is not there" in terminal.refused("links")
+
+
+def test_an_emulator_is_not_taken_for_amazon(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LINKWATCH_ALLOW_ENDPOINT")
+    assert "allow_endpoint" in terminal.refused("links")
+
+
+def test_the_profile_needs_a_table(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LINKWATCH_TABLE")
+    assert "LINKWATCH_TABLE" in terminal.refused("links")
+
+
+def test_a_fixture_home_keeps_its_truth_in_itself(table: str, fixture_home_made_before: Terminal) -> None:
+    assert "a fixture home" in fixture_home_made_before.refused("links")
+
+
+@pytest.fixture
+def fixture_home_made_before(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    with pytest.MonkeyPatch.context() as local:
+        local.setenv("LINKWATCH_PROFILE", "local")
+        terminal.fine("init", "--fixture", "127.0.0.1:8765")
+    return terminal

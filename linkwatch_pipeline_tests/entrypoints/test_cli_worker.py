@@ -1,0 +1,79 @@
+"""`linkwatch worker`: a process that works on the shared queue until SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from uuid import uuid4
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.timestamps import week_start
+from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue
+from linkwatch_pipeline_tests.builders import a_link
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.tables import make_table, store_on
+from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
+from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
+
+SECOND = timedelta(seconds=1)
+PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
+COMMAND = "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"
+
+
+def test_it_checks_what_the_queue_brings_and_ends_when_told(ministack: Cloud, tmp_path: Path) -> None:
+    client = ministack.client("sqs")
+    table, (url, dead) = make_table(ministack), make_queues(client, f"work-{uuid4().hex}")
+    store = store_on(ministack.client("dynamodb"), table, clock=SystemClock())
+    queue = SqsQueue(client, queue_url=url, dead_letter_url=dead, wait=timedelta(0))
+    now = SystemClock().now()
+    for name in ("a", "b"):  # our own policy refuses them before any connection, so that nothing leaves this machine
+        link = a_link(name, f"http://127.0.0.1/{name}", active_since=week_start(now) - timedelta(days=1))
+        store.save_link(link, replaces=None)
+    begin_on_queue(store, queue, week_start(now), pace=PACE, now=now)
+    settings = {
+        "LINKWATCH_PROFILE": "aws",
+        "LINKWATCH_CONTACT": "links@example.com",
+        "LINKWATCH_TABLE": table,
+        "LINKWATCH_QUEUE_URL": url,
+        "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead,
+        "LINKWATCH_ALLOW_ENDPOINT": "true",
+    }
+    worker = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "--home", str(tmp_path / "home"), "worker", "--concurrency", "2"],
+        env={**os.environ, **ministack.env, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        pause = Event()
+        while len(seen := list(store.observations())) < 2 and worker.poll() is None:
+            pause.wait(0.2)
+        worker.send_signal(signal.SIGTERM)
+        # It ends after the poll that goes on: a last message may be given back then.
+        client.send_message(QueueUrl=url, MessageBody="not ours")
+        printed, said = worker.communicate(timeout=60)
+    finally:
+        worker.kill()
+    assert worker.returncode == 0, said
+    assert [each.reason for each in seen] == ["blocked_address", "blocked_address"]
+    lines = [json.loads(line) for line in printed.splitlines()]
+    checked = [line for line in lines if line["message"] == "link checked"]
+    assert sorted(line["link_id"] for line in checked) == ["a", "b"]
+    assert {line["worker"].split("-")[0] for line in lines} == {"worker"}
+    assert said.splitlines()[-1].endswith("ended")
+    store.close()
+
+
+def test_a_home_of_its_own_has_no_shared_queue(terminal: Terminal) -> None:
+    done = terminal.run("worker")
+    assert done.code == 2
+    assert "no queue that workers could share" in done.err

@@ -1,0 +1,1 @@
+"""Servers of service status on loopback: Debian's PostgreSQL, Valkey from PyPI, and a small team's data."""

@@ -1,0 +1,148 @@
+"""The warehouse beside the weeks' looks: changes, notices, registry, aggregates, the DuckDB file; and repairs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from linkwatch_pipeline.bootstrap import App, build_app
+from linkwatch_pipeline.domain.errors import StoreUnusable
+from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
+from linkwatch_pipeline.use_cases.export_week import prune_history
+from linkwatch_pipeline.use_cases.fill_warehouse import Filled, fill_warehouse
+from linkwatch_pipeline.use_cases.report import report_week
+from linkwatch_pipeline_tests.builders import MONDAY
+from linkwatch_pipeline_tests.histories import made_home
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+
+EARLIER = MONDAY - WEEK
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with three weeks of 40 links, in the store and in the warehouse."""
+    folder = tmp_path_factory.mktemp("made") / "home"
+    made_home(folder, links=40, weeks=3, seed=5)[0].close()
+    return folder
+
+
+@pytest.fixture
+def app(made: Path, tmp_path: Path) -> Iterator[App]:
+    """A copy of that home."""
+    shutil.copytree(made, tmp_path / "home")
+    with build_app(tmp_path / "home", env={}, clock=VirtualClock(MONDAY + timedelta(days=2))) as opened:
+        yield opened
+
+
+def fill(app: App) -> Filled:
+    return fill_warehouse(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+
+
+def file_of(app: App, kind: str, week: datetime = MONDAY) -> Path:
+    return app.home.warehouse / kind / f"week={week:%Y-%m-%d}.parquet"
+
+
+def versions(app: App) -> dict[str, int]:
+    return {
+        str(path): path.stat().st_mtime_ns
+        for path in app.home.warehouse.rglob("*.parquet")
+        if path.name != "links.parquet"
+    }
+
+
+def test_every_transition_and_notice_is_in_the_file_of_its_week(app: App) -> None:
+    weeks = [MONDAY - n * WEEK for n in (2, 1, 0)]
+    transitions = [row for week in weeks for row in app.warehouse.read_transitions(week)]
+    assert sorted(transitions, key=lambda row: (row.link_id, row.version)) == list(app.store.transitions())
+    assert all(week_start(row.at) == week for week in weeks for row in app.warehouse.read_transitions(week))
+    notices = [row for week in weeks for row in app.warehouse.read_notices(week)]
+    assert {row.transition_id: row for row in notices} == {row.transition_id: row for row in app.store.notices()}
+    assert len(notices) == len(transitions) > 0
+
+
+def test_filling_again_changes_no_file(app: App) -> None:
+    before = versions(app)
+    assert fill(app).problems == ()
+    assert versions(app) == before
+
+
+def test_a_notice_that_went_on_is_written_again(app: App) -> None:
+    notice = next(iter(app.store.notices()))
+    fresh = replace(notice, status=NoticeStatus.BOUNCED)
+    week = week_start(notice.observed_at)
+    app.warehouse.write_notices(week, [fresh])
+    fill(app)
+    assert notice in list(app.warehouse.read_notices(week))
+
+
+@pytest.mark.parametrize("kind", ["transitions", "notices", "summaries", "observations"])
+@pytest.mark.parametrize("damage", ["spoilt", "missing"])
+def test_what_was_damaged_or_lost_is_there_again(app: App, kind: str, damage: str) -> None:
+    week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
+    report = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+    file_of(app, kind, week).write_bytes(b"spoilt") if damage == "spoilt" else file_of(app, kind, week).unlink()
+    again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+    assert replace(again, exported=report.exported) == report
+
+
+def test_without_the_newest_pages_the_weeks_are_written_again_with_new_numbers(app: App) -> None:
+    whole = {week: list(app.warehouse.read_week(week)) for week in (EARLIER, MONDAY)}
+    (app.home.warehouse / "pages.parquet").write_bytes(b"spoilt")
+    with pytest.raises(StoreUnusable, match="other pages"):
+        list(app.warehouse.read_week(EARLIER))
+    assert fill(app).problems == ()
+    assert {week: list(app.warehouse.read_week(week)) for week in (EARLIER, MONDAY)} == whole
+
+
+def test_weeks_that_only_the_warehouse_has_need_the_pages_and_say_so(app: App) -> None:
+    late = VirtualClock(MONDAY + timedelta(days=200))
+    prune_history(app.store, app.warehouse, clock=late)
+    (app.home.warehouse / "pages.parquet").write_bytes(b"spoilt")
+    problems = fill_warehouse(app.store, app.warehouse, app.reports, MONDAY + 28 * WEEK, clock=late).problems
+    assert len(problems) == 3
+    assert all("Restore the file" in problem and ".damaged" in problem for problem in problems)
+
+
+def test_observations_leave_the_warehouse_after_years_and_their_counts_stay(app: App) -> None:
+    counted = app.reports.outcomes_by_week(through=MONDAY)
+    late = VirtualClock(MONDAY + timedelta(weeks=262))
+    assert prune_history(app.store, app.warehouse, clock=late).files == (MONDAY - 2 * WEEK, EARLIER, MONDAY)
+    assert app.reports.weeks() == []
+    assert app.reports.outcomes_by_week(through=MONDAY) == counted
+    assert fill_warehouse(app.store, app.warehouse, app.reports, MONDAY + 262 * WEEK, clock=late).problems == ()
+    assert list(app.warehouse.read_transitions(EARLIER)) or list(app.warehouse.read_transitions(MONDAY - 2 * WEEK))
+
+
+def test_a_week_without_aggregates_never_leaves(app: App) -> None:
+    file_of(app, "summaries", EARLIER).unlink()
+    late = VirtualClock(MONDAY + timedelta(weeks=262))
+    assert EARLIER not in prune_history(app.store, app.warehouse, clock=late).files
+    assert app.reports.weeks() == [EARLIER]
+
+
+def test_counts_are_those_of_the_looks_while_aggregates_are_old(app: App) -> None:
+    counted = app.reports.outcomes_by_week(through=MONDAY)
+    rows = list(app.warehouse.read_week(MONDAY))
+    app.warehouse.write_week(MONDAY, rows[:10])
+    assert sum(app.reports.outcomes_by_week(through=MONDAY)[MONDAY].values()) == 10
+    app.warehouse.write_week(MONDAY, rows)
+    assert app.reports.outcomes_by_week(through=MONDAY) == counted
+
+
+def test_the_duckdb_file_has_the_views(app: App) -> None:
+    fill(app)
+    with duckdb.connect(str(app.home.warehouse / "linkwatch.duckdb"), read_only=True) as database:
+        assert database.execute("SELECT count(*) FROM observations").fetchall() == [(120,)]
+        rows = database.execute(
+            "SELECT run_week::VARCHAR, sum(links) FROM weekly_outcomes GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        assert rows == [(week_key(MONDAY - n * WEEK), 40) for n in (2, 1, 0)]
+        assert database.execute("SELECT count(*) FROM links").fetchall() == [(40,)]
+        assert len(database.execute("FROM transitions").fetchall()) == len(list(app.store.transitions()))

@@ -1,0 +1,316 @@
+"""Runs over a shared queue: planned starts, the tick, dead letters, workers. On the emulator's SQS, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.domain.errors import InvalidInput, QueueError
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, Run, RunState
+from linkwatch_pipeline.ports import Queue, Receipt
+from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue, work_on_queue
+from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs, make_queues
+from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
+from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
+# One visit at a time, a minute each: most hosts are planned to start later, some beyond the longest delay of a message.
+SLOW = Pace(concurrency=1, mean_service=MINUTE, cooldown=SECOND)
+
+
+class Case:
+    """A home, a queue, and one clock for both."""
+
+    def __init__(self, folder: Path, sqs: TimedSqs) -> None:
+        self.engine = Engine(folder, lambda url, asked: Answer(status=404 if url.endswith("gone") else 200))
+        self.clock: VirtualClock = sqs.new_clock()
+        self.engine.clock = self.engine.internet.clock = self.clock
+        url, dead = make_queues(sqs.client, f"work-{uuid4().hex}")
+        self.queue = SqsQueue(sqs.client, queue_url=url, dead_letter_url=dead, wait=timedelta(0))
+        self.store = self.engine.store
+
+    def begin(self, pace: Pace = PACE, week: datetime = MONDAY) -> Run:
+        return begin_on_queue(self.store, self.queue, week, pace=pace, now=self.clock.now())
+
+    def tick(self, pace: Pace = PACE) -> int:
+        return asyncio.run(tick_on_queue(self.engine.parts(), self.queue, pace=pace))
+
+    def work(self) -> int:
+        """Check and acknowledge what is visible; how many messages there were."""
+        receipts = self.queue.receive(limit=10)
+        done = asyncio.run(check_messages(self.engine.parts(), self.queue, [receipt.job for receipt in receipts]))
+        for receipt, ended in zip(receipts, done, strict=True):
+            if ended:
+                self.queue.acknowledge(receipt)
+        return len(receipts)
+
+    def run(self) -> Run:
+        """The week's first run."""
+        return next(iter(self.store.runs()))
+
+    def work_to_the_end(self, pace: Pace = PACE, *, minutes: int = 60) -> Run:
+        for second in range(minutes * 60):
+            if second % 60 == 0:
+                self.tick(pace)
+            if self.run().state.is_over:
+                break
+            self.work()
+            self.clock.advance(SECOND)
+        return self.run()
+
+
+@pytest.fixture
+def case(tmp_path: Path, timed_sqs: TimedSqs) -> Iterator[Case]:
+    made = Case(tmp_path, timed_sqs)
+    yield made
+    made.store.close()
+
+
+def urls(*per_host: int) -> list[str]:
+    return [f"http://h{host}.example/{n}" for host, links in enumerate(per_host) for n in range(links)]
+
+
+def test_a_week_goes_over_the_queue_to_its_end(case: Case) -> None:
+    case.engine.register([*urls(3, 2, 2), "http://h0.example/gone"])
+    begun = case.begin()
+    assert (begun.run_id, begun.state, begun.expected) == ("2026-09-28T09:00:00Z", RunState.OPEN, 8)
+    run = case.work_to_the_end()
+    assert run.totals is not None
+    assert dict(run.totals.by_end) == {"reachable": 7, "broken": 1}
+    assert case.queue.receive() == []
+
+
+def test_a_host_has_one_message_at_a_time(case: Case) -> None:
+    case.engine.register(urls(5, 4))
+    case.begin()
+    assert len(case.queue.receive(limit=10)) == 2
+
+
+def test_beginning_again_sends_nothing_twice(case: Case) -> None:
+    case.engine.register(urls(2, 2))
+    case.begin()
+    case.begin()
+    assert len(case.queue.receive(limit=10)) == 2
+    assert case.tick() == 0
+
+
+def test_a_late_trigger_of_an_old_week_sends_nothing(case: Case) -> None:
+    case.engine.register(urls(1))
+    assert case.begin(week=MONDAY - timedelta(days=7)).state is RunState.MISSED
+    assert case.queue.receive() == []
+    with pytest.raises(InvalidInput, match="has not begun"):
+        case.begin(week=MONDAY + timedelta(days=7))
+
+
+def test_a_run_whose_time_is_up_is_left_to_the_tick(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    case.clock.advance(timedelta(hours=7))
+    assert case.begin().state is RunState.OPEN
+    case.tick()
+    assert case.store.get_run("2026-09-28T09:00:00Z").state is RunState.CLOSED  # type: ignore[union-attr]
+
+
+def test_long_chains_begin_at_once_and_short_ones_when_there_is_room(case: Case) -> None:
+    case.engine.register(urls(10, 1, 1, 1))
+    case.begin(SLOW)
+    (first,) = case.queue.receive(limit=10)
+    assert case.store.get_job(first.job.run_id, first.job.link_id).host == "h0.example"  # type: ignore[union-attr]
+    ready = [chain.head_ready_at - MONDAY for chain in case.store.chains(first.job.run_id)]
+    assert ready[0] == timedelta(0)
+    assert all(wait > MINUTE for wait in ready[1:])
+
+
+def test_a_start_beyond_the_longest_delay_is_sent_by_a_later_tick_and_is_not_taken_for_lost(case: Case) -> None:
+    case.engine.register(urls(30, 1))
+    run = case.begin(SLOW)
+    (_, short) = case.store.chains(run.run_id)
+    assert short.awaits_start
+    sent: list[int] = []
+    while not sent or not sent[-1]:
+        case.clock.advance(MINUTE)
+        (_, short) = case.store.chains(run.run_id)
+        sent.append(sum(job == short.head for job in _ticked(case, SLOW)))
+    assert len(sent) > 5
+    (_, short) = case.store.chains(run.run_id)
+    assert short.planned_sent_at == case.clock.now()
+    assert timedelta(minutes=14) < short.head_ready_at - case.clock.now() <= timedelta(minutes=15)
+
+
+def _ticked(case: Case, pace: Pace) -> list[str]:
+    """The links that a tick sends."""
+    noting = Noting(case.queue)
+    asyncio.run(tick_on_queue(case.engine.parts(), noting, pace=pace))  # type: ignore[arg-type]
+    return [job.link_id for job in noting.sent]
+
+
+class Noting:
+    """A queue that remembers what was sent."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self.sent: list[CheckJob] = []
+
+    def send(self, jobs: list[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
+        self.sent += jobs
+        self._queue.send(jobs, delay=delay)
+
+    def dead_letters(self) -> list[CheckJob]:
+        return self._queue.dead_letters()
+
+
+def test_a_queue_that_lost_everything_is_filled_again(case: Case) -> None:
+    case.engine.register(urls(3, 3))
+    case.begin()
+    for receipt in case.queue.receive(limit=10):
+        case.queue.acknowledge(receipt)  # nobody checked it: as if the queue had been purged
+    assert case.tick() == 0
+    run = case.work_to_the_end()
+    assert run.totals is not None
+    assert dict(run.totals.by_end) == {"reachable": 6}
+
+
+def test_without_an_open_run_the_tick_is_idle(case: Case) -> None:
+    silent = replace(case.engine.parts())
+
+    class Unused:
+        """Nothing may be asked of the queue."""
+
+    assert asyncio.run(tick_on_queue(silent, Unused(), pace=PACE)) == 0  # type: ignore[arg-type]
+
+
+def test_a_dead_letter_ends_its_job_and_its_host_goes_on(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    case.engine.register(urls(2))
+    run = case.begin()
+    for _ in range(5):
+        assert case.queue.receive()
+        case.clock.advance(timedelta(seconds=180))
+    assert case.queue.receive() == []
+    case.tick()
+    jobs = {job.link_id: job.status for job in case.store.jobs(run.run_id)}
+    assert jobs == {"link-00000": JobStatus.ABANDONED, "link-00001": JobStatus.PENDING}
+    assert [letter.link_id for letter in case.queue.dead_letters()] == ["link-00000"]  # it stays, for people
+    run = case.work_to_the_end()
+    assert run.totals is not None
+    assert dict(run.totals.by_end) == {"reachable": 1, "abandoned": 1}
+
+
+def test_redelivery_of_a_committed_job_finds_it_done_and_asks_nobody(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    (receipt,) = case.queue.receive()
+    assert asyncio.run(check_messages(case.engine.parts(), case.queue, [receipt.job])) == [True]
+    # A crash before the acknowledgement: the message comes back.
+    case.clock.advance(timedelta(seconds=180))
+    (again,) = case.queue.receive()
+    assert (again.job, again.receive_count) == (receipt.job, 2)
+    assert asyncio.run(check_messages(case.engine.parts(), case.queue, [again.job])) == [True]
+    assert len(case.engine.internet.log) == len(list(case.store.observations())) == 1
+
+
+def test_a_message_of_a_closed_run_is_refused(case: Case) -> None:
+    case.engine.register(urls(2))
+    case.begin()
+    (receipt,) = case.queue.receive()
+    case.clock.advance(timedelta(hours=6))
+    case.tick()
+    assert case.run().state.is_over
+    assert asyncio.run(check_messages(case.engine.parts(), case.queue, [receipt.job])) == [True]
+    assert case.engine.internet.log == []
+
+
+def test_what_fails_in_our_hands_is_told_and_not_acknowledged(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    case.engine.register(urls(1, 1))
+    case.begin()
+
+    def break_down(url: str, asked: int) -> Answer:
+        if "h0" in url:
+            raise RuntimeError("a fault of ours")
+        return Answer()
+
+    case.engine.internet.script = break_down
+    receipts = sorted(case.queue.receive(limit=10), key=lambda receipt: receipt.job.link_id)
+    with caplog.at_level(logging.ERROR):
+        done = asyncio.run(check_messages(case.engine.parts(), case.queue, [receipt.job for receipt in receipts]))
+    assert done == [False, True]
+    (told,) = [record for record in caplog.records if record.getMessage() == "check failed"]
+    assert vars(told)["job_id"] == receipts[0].job.job_id
+
+
+class TestWorker:
+    def test_it_works_until_it_is_told_to_end(self, case: Case) -> None:
+        case.engine.register(urls(1, 1, 1))
+        case.begin()
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            working = asyncio.create_task(work_on_queue(case.engine.parts(), case.queue, concurrency=2, stop=stop))
+            while len(list(case.store.observations())) < 3:
+                await asyncio.sleep(0.01)
+            stop.set()
+            return await working
+
+        assert asyncio.run(work()) == 3
+        case.clock.advance(timedelta(hours=1))
+        assert case.queue.receive() == []
+
+    def test_what_arrives_while_it_ends_is_given_back_at_once(self, case: Case) -> None:
+        case.engine.register(urls(1))
+        case.begin()
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            ending = Ending(case.queue, stop, asyncio.get_running_loop())
+            return await work_on_queue(case.engine.parts(), ending, concurrency=2, stop=stop)  # type: ignore[arg-type]
+
+        assert asyncio.run(work()) == 0
+        assert case.engine.internet.log == []
+        assert len(case.queue.receive()) == 1
+
+    def test_a_queue_that_cannot_serve_for_a_while_ends_nothing(
+        self, case: Case, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        case.engine.register(urls(1))
+        case.begin()
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            flaky = Ending(case.queue, stop, asyncio.get_running_loop(), fails=True)
+            return await work_on_queue(case.engine.parts(), flaky, concurrency=2, stop=stop)  # type: ignore[arg-type]
+
+        with caplog.at_level(logging.WARNING):
+            assert asyncio.run(work()) == 0
+        assert "queue cannot serve" in caplog.text
+
+
+class Ending:
+    """A queue during whose receive the worker is told to end."""
+
+    def __init__(
+        self, queue: Queue, stop: asyncio.Event, loop: asyncio.AbstractEventLoop, *, fails: bool = False
+    ) -> None:
+        self._queue = queue
+        self._stop = stop
+        self._loop = loop
+        self._fails = fails
+
+    def receive(self, *, limit: int = 1) -> list[Receipt]:
+        received = self._queue.receive(limit=limit)
+        self._loop.call_soon_threadsafe(self._stop.set)
+        if self._fails:
+            raise QueueError("not today")
+        return received
+
+    def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
+        self._queue.change_visibility(receipt, delay=delay)
