@@ -95,6 +95,7 @@ def week(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Week]:
                 raise RuntimeError(f"a fault of ours that quotes what it saw: {CANARY} {OWN}")
             return await world.resolver(host, port)
 
+        # The breaker would hold the mails of a week in which so many hosts give no answer.
         env = {"LINKWATCH_CONTACT": "links@example.com", "LINKWATCH_BREAKER": "false"}
         clock = StoryClock(SystemClock(), MONDAY)
         parts: dict[str, Any] = {"policy": world.policy, "resolver": resolver, "ssl_context": world.ssl_context}
