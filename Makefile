@@ -59,7 +59,7 @@ campaign: $(STAMP) ## the long tests
 lambda: $(STAMP) ## the zip of the Lambda functions, in dist/
 	@$(BIN)/python deploy/package_lambda.py $(ARGS)
 
-status-lambda: $(STAMP) ## the zips of the two functions of service status, in dist/
+status-lambda: $(STAMP) ## the zips of the functions of service status, in dist/
 	@$(BIN)/python deploy/package_status.py $(ARGS)
 
 deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --set MailFrom=... --set MailIdentity=..."

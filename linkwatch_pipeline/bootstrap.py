@@ -35,7 +35,7 @@ from linkwatch_pipeline.domain.health import missing_heartbeat
 from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
 from linkwatch_pipeline.domain.planning import Pace
-from linkwatch_pipeline.domain.runs import JobRecord, Run
+from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import (
@@ -63,6 +63,7 @@ from linkwatch_pipeline.settings import (
     settings_text,
 )
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
+from linkwatch_pipeline.use_cases.follow_run import follow_run
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.review_week import latest_week
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
@@ -206,6 +207,25 @@ class App:
 
         return LocalMetrics(self.home.metrics_file)
 
+    @contextmanager
+    def shared_warehouse(self) -> Iterator[Warehouse]:
+        """The warehouse for the time of a block: brought up to date from its bucket before, copied there afterwards.
+
+        Without the setting `warehouse_bucket` it is just the folder's. Raises StoreUnavailable, MissingExtra.
+        """
+        if not self.settings.warehouse_bucket:
+            yield self.warehouse
+            return
+        try:
+            from linkwatch_pipeline.adapters.warehouse.bucket import connect_bucket
+        except ModuleNotFoundError as error:
+            raise MissingExtra("aws", "the setting 'warehouse_bucket'") from error
+        bucket, _, prefix = self.settings.warehouse_bucket.partition("/")
+        copy = connect_bucket(self.home.warehouse, bucket=bucket, prefix=prefix)
+        copy.fetch()
+        yield self.warehouse
+        copy.store()
+
     @cached_property
     def alarm_destinations(self) -> Mapping[str, AlarmDestination]:
         """Where on-call is told, by the name of its setting."""
@@ -279,7 +299,7 @@ class App:
     @property
     def work_queue(self) -> Queue | None:
         """The queue that outlives its processes; None where each process that works on a run has its own."""
-        return None
+        return self.shared_queue if self.on_aws else None
 
     def make_fetcher(self) -> Fetcher:
         """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""
@@ -340,7 +360,11 @@ class App:
         """Be the one process that works on runs in this home; yields its worker name.
 
         The hosts that a dead predecessor was visiting are free again after their cooldown. Raises AlreadyRunning.
+        On AWS nobody is the only one, and nothing is held: what keeps workers apart is in the store.
         """
+        if self.on_aws:
+            yield new_worker("follow")
+            return
         from linkwatch_pipeline.adapters.run_lock import hold_run_lock
 
         def free_hosts(of: str) -> None:
@@ -368,19 +392,32 @@ class App:
         changed.__dict__["store"] = self.store  # one connection, closed by whoever opened it
         return changed
 
-    def observe(self, run: Run, hosts: Iterable[str] | None, *, worker: str) -> None:
-        """Check in this process until these hosts (all, if None) have nothing left in the run.
+    def observe(
+        self, run: Run, hosts: Iterable[str] | None, *, worker: str, tell: Callable[[str], None] | None = None
+    ) -> None:
+        """Return when these hosts (all, if None) have nothing left in the run.
 
-        Args: worker: as `sole_runner` named this process.
+        They are checked in this process; on AWS by whoever takes messages from the shared queue, while this ticks.
+
+        Args:
+            worker: as `sole_runner` named this process.
+            tell: told how far a run is that others work on; None tells `progress`.
         """
+        asyncio.run(self._follow(run, hosts, worker, tell) if self.on_aws else self._work(run, hosts, worker))
 
-        async def work() -> None:
-            async with self.checking(worker=worker) as parts:
-                await observe_hosts(
-                    parts, run, hosts, concurrency=self.settings.concurrency, make_queue=self.make_queue
-                )
+    async def _work(self, run: Run, hosts: Iterable[str] | None, worker: str) -> None:
+        async with self.checking(worker=worker) as parts:
+            await observe_hosts(parts, run, hosts, concurrency=self.settings.concurrency, make_queue=self.make_queue)
 
-        asyncio.run(work())
+    async def _follow(
+        self, run: Run, hosts: Iterable[str] | None, worker: str, tell: Callable[[str], None] | None
+    ) -> None:
+        say, queue = tell or self.progress.note, self.shared_queue
+        named = frozenset(hosts) if hosts is not None else None
+        async with self.checking(worker=worker) as parts:
+            await follow_run(
+                parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
+            )
 
     def deliver(self) -> DeliveryReport:
         """One attempt for each notice that is due."""
@@ -587,6 +624,11 @@ def _grouped(store: Store) -> Callable[[], AbstractContextManager[None]]:
     from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 
     return store.grouped if isinstance(store, SqliteStore) else nullcontext
+
+
+def _how_far(run: Run, counts: RunCounts) -> str:
+    ends = ", ".join(f"{end} {count}" for end, count in counts.by_end.items())
+    return f"{run.run_id}  {counts.terminal}/{counts.expected}  {ends}".rstrip()
 
 
 def _policy_of(home: Home, settings: Settings) -> Policy:

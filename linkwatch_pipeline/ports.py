@@ -23,6 +23,7 @@ from linkwatch_pipeline.domain.findings import (
     Grouping,
     LinkAvailability,
     LinkChange,
+    LinkEnd,
     MovedLink,
     SlowHost,
     SuspectedPage,
@@ -583,6 +584,10 @@ class Reports(Protocol):
 
     def groups(self, week: datetime, *, by: Grouping, most: int) -> Ranked[GroupCount]:
         """The week's links by owner, host or file, those with the most broken ones first, then the largest."""
+        ...
+
+    def link_ends(self, week: datetime) -> Sequence[LinkEnd]:
+        """Each link of a week by its last look, in id order."""
         ...
 
     def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:

@@ -42,6 +42,7 @@ STATUS_VARIABLES: Mapping[str, str] = {
 MAX_BATCHES = 1000
 MAX_COOLDOWN_SECONDS = 900.0
 _NO_SETTINGS = frozenset({HOME_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE})
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9_=.-]+)*|")
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|")
 _SHORTEST_COOLDOWN_SECONDS = COOLDOWN.total_seconds()
 
@@ -78,6 +79,7 @@ class Settings:
     queue_url: str = ""
     dead_letter_queue_url: str = ""
     metrics_namespace: str = "linkwatch"
+    warehouse_bucket: str = ""
     allow_endpoint: bool = False
 
 
@@ -400,6 +402,14 @@ def _check_long_aws_name(value: object) -> str:
     return value
 
 
+def _check_bucket(value: object) -> str:
+    if not isinstance(value, str) or not _BUCKET.fullmatch(value):
+        raise ValueError(
+            "a bucket's name, and a prefix behind a slash if one is wanted, such as links-warehouse/weekly"
+        )
+    return value
+
+
 def _check_queue_url(value: object) -> str:
     if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}", value)):
         raise ValueError("the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work")
@@ -635,6 +645,12 @@ _KEYS: Mapping[str, _Key] = {
     "queue_url": _Key(read=str, check=_check_queue_url, about="The SQS work queue (output QueueUrl)."),
     "dead_letter_queue_url": _Key(
         read=str, check=_check_queue_url, about="The queue of its dead letters (output DeadLetterQueueUrl)."
+    ),
+    "warehouse_bucket": _Key(
+        read=str,
+        check=_check_bucket,
+        about='A bucket of S3 that keeps a copy of the warehouse: "links-warehouse", or "links-warehouse/weekly".\n'
+        "What the home lacks is brought before a report, what is new in the home is put there after it.",
     ),
     "metrics_namespace": _Key(
         read=str, check=_check_long_aws_name, about="Where CloudWatch's alarms look for RunLate and Heartbeat."

@@ -23,9 +23,11 @@ from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace,
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
 from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
 from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache, check_redis_url
+from linkwatch_pipeline.adapters.status_store.rest import Rest
 from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
 from linkwatch_pipeline.adapters.writer_thread import WriterThread
 from linkwatch_pipeline.bootstrap import version
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
 from linkwatch_pipeline.ports import Clock, Store
 from linkwatch_pipeline.settings import StatusSettings, load_settings
@@ -65,11 +67,11 @@ class StatusApp:
     def history(self) -> PostgresStatusStore:
         """The database as the processor uses it."""
         confirm = self.settings.confirm if self.settings.notices else None
-        return PostgresStatusStore(self._find_database, confirm=confirm)
+        return PostgresStatusStore(self._find_database, confirm=confirm, rest=Rest(self.clock))
 
     @cached_property
     def cache(self) -> RedisStatusCache:
-        return RedisStatusCache(self.settings.redis_url)
+        return RedisStatusCache(self.settings.redis_url, rest=Rest(self.clock))
 
     @cached_property
     def memory_queue(self) -> MemoryStatusQueue:
@@ -143,7 +145,7 @@ class StatusApp:
     def _named_database(self) -> DatabasePlace:
         if self.settings.database_url:
             return parse_database_url(self.settings.database_url)
-        with closing(_secrets_client()) as client:
+        with closing(_secrets_client(self.settings.database_url_secret_arn)) as client:
             return read_secret(self.settings.database_url_secret_arn, client)
 
 
@@ -176,7 +178,9 @@ def check_status_settings(settings: StatusSettings) -> None:
         check_redis_url(settings.redis_url)
 
 
-def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) -> StatusApp:
+def status_app_without_home(
+    settings: StatusSettings, env: Mapping[str, str], *, outbox: Store | None = None
+) -> StatusApp:
     """For a Lambda function: the public Internet, within LINKWATCH_ALLOWED_HOSTS, as LINKWATCH_CONTACT.
 
     Raises: ConfigurationError.
@@ -185,7 +189,7 @@ def status_app_without_home(settings: StatusSettings, env: Mapping[str, str]) ->
     policy: Policy = PublicPolicy()
     if known.allowed_hosts:
         policy = AllowedHosts(policy, known.allowed_hosts)
-    return build_status_app(settings, policy=policy, user_agent=status_user_agent(known.contact))
+    return build_status_app(settings, policy=policy, user_agent=status_user_agent(known.contact), outbox=outbox)
 
 
 def status_user_agent(contact: str) -> str:
@@ -193,8 +197,16 @@ def status_user_agent(contact: str) -> str:
     return f"linkwatch/{version()} (+{contact})" if contact else f"linkwatch/{version()}"
 
 
-def _secrets_client() -> Any:
-    import boto3
-    from botocore.config import Config
-
-    return boto3.client("secretsmanager", config=Config(connect_timeout=2, read_timeout=5))
+def _secrets_client(arn: str) -> Any:
+    """A client in the secret's own region. Raises MissingExtra, ConfigurationError."""
+    try:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+    except ImportError:
+        raise MissingExtra("aws", "a secret (DATABASE_URL_SECRET_ARN)") from None
+    region = arn.split(":")[3] if arn.startswith("arn:") and arn.count(":") >= 6 else None
+    try:
+        return boto3.client("secretsmanager", region_name=region, config=Config(connect_timeout=2, read_timeout=5))
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigurationError(f"no client for DATABASE_URL_SECRET_ARN: {error}") from error

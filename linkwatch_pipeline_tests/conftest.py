@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,16 @@ settings.load_profile("linkwatch")
 # A shell starts what it puts into the background with SIGINT ignored; every program that a test starts would inherit
 # that and never hear the Ctrl-C that the test sends.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A command that chose how to log chose it for its own process, not for the tests after it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

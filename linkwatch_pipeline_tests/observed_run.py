@@ -20,7 +20,7 @@ from linkwatch_pipeline_tests.gates import walks
 from linkwatch_pipeline_tests.gates.crash import walk_crashes
 from linkwatch_pipeline_tests.gates.evidence import Evidence
 
-LOCAL, NOT_YET = "local", "not yet"
+LOCAL, EMULATOR, NOT_YET = "local", "ministack", "not yet"
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,24 @@ GATES = (
 
 # What was exercised where: (what, local, emulator, AWS).
 EXERCISED = (
-    ("registration, recording, states, notices (SPEC 4-6)", LOCAL, NOT_YET, NOT_YET),
-    ("weekly run, host admission, retry runs (SPEC 7, 8)", LOCAL, NOT_YET, NOT_YET),
-    ("public-fetch boundary (SPEC 9)", LOCAL, NOT_YET, NOT_YET),
-    ("mails", "local, as files", NOT_YET, NOT_YET),
-    ("health (SPEC 11)", LOCAL, NOT_YET, NOT_YET),
-    ("gate: cloud recovery", NOT_YET, NOT_YET, NOT_YET),
+    ("registration, recording, states, notices (SPEC 4-6)", LOCAL, EMULATOR, NOT_YET),
+    (
+        "weekly run, host admission, retry runs (SPEC 7, 8)",
+        LOCAL,
+        "ministack: functions, workers, a followed run",
+        NOT_YET,
+    ),
+    ("public-fetch boundary (SPEC 9)", LOCAL, "as on this machine; network rules only read", NOT_YET),
+    ("mails", "local: files, a real SMTP server, a stand-in for SES", "ministack's SES, which takes anything", NOT_YET),
+    ("health (SPEC 11)", LOCAL, "ministack: numbers put; alarms' rules only read", NOT_YET),
+    ("templates, roles, zip, deploy and remove", "cfn-lint, read by tests", "ministack, policies enforced", NOT_YET),
+    ("Dagster on ECS, image, compose", "judged by Dagster, cfn-lint, tests; not built", NOT_YET, NOT_YET),
+    ("gate: cloud recovery", NOT_YET, "ministack: redelivery, dead letters, a lost queue", NOT_YET),
     ("extension: N failing observations before alerting", LOCAL, NOT_YET, NOT_YET),
     ("extension: 600,000 URLs", "local, as a plan and a simulation", NOT_YET, NOT_YET),
     ("extension: URLs submitted by users", LOCAL, NOT_YET, NOT_YET),
-    ("extension: host-aware scheduling", LOCAL, NOT_YET, NOT_YET),
-    ("service status every 60 seconds (SPEC 13)", NOT_YET, NOT_YET, NOT_YET),
+    ("extension: host-aware scheduling", LOCAL, EMULATOR, NOT_YET),
+    ("service status every 60 seconds (SPEC 13)", "local: real PostgreSQL and Valkey", EMULATOR, NOT_YET),
 )
 
 

@@ -31,6 +31,7 @@ from linkwatch_pipeline.domain.findings import Suspicion
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.page_hints import PageHint
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
@@ -235,6 +236,7 @@ JOBS_WITHOUT_OBSERVATION = {
     [
         ("Outcomes", set(Outcome)),
         ("Reasons of observations", set(Reason) - JOBS_WITHOUT_OBSERVATION),
+        ("Page hints", set(PageHint)),
         ("Reasons of jobs without an observation", JOBS_WITHOUT_OBSERVATION),
         ("Link states", set(LinkState)),
         ("Results of recording", set(RecordKind)),

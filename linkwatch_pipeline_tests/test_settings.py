@@ -71,6 +71,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
         "LINKWATCH_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
         "LINKWATCH_METRICS_NAMESPACE": "links",
+        "LINKWATCH_WAREHOUSE_BUCKET": "links-warehouse/weekly",
         "LINKWATCH_ALLOW_ENDPOINT": "true",
     }
     assert {f"LINKWATCH_{field.name.upper()}" for field in fields(Settings)} == set(env)
@@ -103,6 +104,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
         dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
         metrics_namespace="links",
+        warehouse_bucket="links-warehouse/weekly",
         allow_endpoint=True,
     )
 

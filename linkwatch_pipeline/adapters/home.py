@@ -63,6 +63,10 @@ class Home:
     def warehouse(self) -> Path:
         return self.folder / "warehouse"
 
+    def report_page(self, week: str) -> Path:
+        """The HTML report of a week, by its key; it stands beside the week's files."""
+        return self.warehouse / "reports" / f"week={week}.html"
+
     @property
     def dagster(self) -> Path:
         return self.folder / "dagster"

@@ -1,6 +1,6 @@
 """The observations of a week: rate-limited checks, grouped in batches of hosts that people can follow."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import dagster as dg
 
@@ -50,10 +50,13 @@ def plan_host_batches(context: dg.OpExecutionContext) -> Iterator[dg.DynamicOutp
 
 @dg.op(required_resource_keys={"app", "run_lock"})
 def check_host_batch(context: dg.OpExecutionContext, hosts: list[str]) -> int:
-    """Work until these hosts are done, one request per host at a time; other hosts go on meanwhile."""
+    """Wait until these hosts are done, one request per host at a time; other hosts go on meanwhile.
+
+    In the profile aws other machines do the checks: this sends what is due to them, and logs how far they are.
+    """
     app, run = _week(context)
     if not run.state.is_over:
-        app.observe(run, hosts, worker=context.resources.run_lock)
+        app.observe(run, hosts, worker=context.resources.run_lock, tell=_teller(context, app))
     context.log.info(f"{len(hosts)} hosts done, {run.run_id}")
     return len(hosts)
 
@@ -83,6 +86,16 @@ def close_week(context: dg.OpExecutionContext, batches: list[int]) -> dg.Materia
             "batches": len(batches),
         }
     )
+
+
+def _teller(context: dg.OpExecutionContext, app: App) -> Callable[[str], None]:
+    """Tells of progress where people may be watching: Dagster's log, and the terminal of `linkwatch run`."""
+
+    def tell(text: str) -> None:
+        context.log.info(text)
+        app.progress.note(text)
+
+    return tell
 
 
 def _tell(log: dg.DagsterLogManager, review: WeekReview) -> None:

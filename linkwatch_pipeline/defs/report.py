@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from linkwatch_pipeline.adapters.report_formats.html import html_report
+from linkwatch_pipeline.adapters.report_formats.writing import write_whole
 from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
 from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
@@ -14,9 +16,10 @@ from linkwatch_pipeline.defs.weekly import weekly_freshness, weekly_partitions
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, RepeatedUncertainty, WeekCount, percent
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_key
 from linkwatch_pipeline.use_cases.export_week import prune_history
-from linkwatch_pipeline.use_cases.report import CoverageReport, report_week
+from linkwatch_pipeline.use_cases.report import report_week
 
 WEEKS_COMPARED = 26
 MOST_ROWS = 200
@@ -102,12 +105,16 @@ def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[N
     """
     app: App = context.resources.app
     week = context.partition_time_window.start
-    report = report_week(app.store, app.warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
-    pruned = prune_history(app.store, app.warehouse, clock=app.clock)
+    with app.shared_warehouse() as warehouse:
+        report = report_week(app.store, warehouse, app.reports, week, clock=app.clock, most=MOST_ROWS)
+        pruned = prune_history(app.store, warehouse, clock=app.clock)
+    page = app.home.report_page(week_key(week))
+    write_whole(page, [html_report(report)])
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": report.exported.rows,
             **_shown(report),
+            "page": dg.MetadataValue.path(str(page)),
             "folder": dg.MetadataValue.path(str(app.home.warehouse)),
             "file_written_now": report.exported.written,
             "pruned_observations": sum(pruned_week.rows for pruned_week in pruned.weeks),

@@ -1,4 +1,8 @@
-"""What assets and sensors are handed: the wired application of one home, and the lock under which checks run."""
+"""What assets and sensors are handed: the wired application of one home, and the lock under which checks run.
+
+DynamoDB, SQS, SES and CloudWatch are parts of the application, built by `bootstrap` from settings, as they are for
+the commands and the Lambda functions: there is one way to make a client, and no resource beside it.
+"""
 
 from collections.abc import Iterator
 
@@ -21,7 +25,8 @@ def app_resource(_context: dg.InitResourceContext) -> Iterator[App]:
 
 @dg.resource(
     required_resource_keys={"app"},
-    description="Held while a run's checks go on: a second run in the same home fails at once and does nothing.",
+    description="Held while a run's checks go on: a second run in the same home fails at once and does nothing. "
+    "In the profile aws nothing is held: the store keeps workers apart.",
 )
 def run_lock_resource(context: dg.InitResourceContext) -> Iterator[str]:
     app: App = context.resources.app

@@ -40,7 +40,6 @@ class FetchResult:
     rate_limit_spent: bool = False
     challenged: bool = False
     tls_not_after: datetime | None = None
-    page_hints: tuple[str, ...] = ()
     started_at: datetime
     ended_at: datetime
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import sqrt
 
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.reasons import Reason
 
 CERTIFICATE_ENDS_WITHIN = timedelta(days=21)
 AVAILABILITY_WEEKS = 52  # how far back the availability of a link looks
@@ -57,6 +58,17 @@ class GroupCount:
 
     def count(self, outcome: Outcome) -> int:
         return self.outcomes.get(outcome, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEnd:
+    """How a link's last look of a week ended."""
+
+    link_id: str
+    url: str
+    outcome: Outcome
+    reason: Reason | None
+    latency_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

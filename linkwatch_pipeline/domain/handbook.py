@@ -16,6 +16,7 @@ from urllib.parse import urljoin
 
 from linkwatch_pipeline.domain.links import Place
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url, host_key, parse_url
 
 HOST_SLUG_CHARACTERS = 30
@@ -164,10 +165,13 @@ def is_literal(host: str) -> bool:
 
 
 def scanned_link_id(url: str) -> str:
-    """The id of a link that a scan registers: readable, and the same for the same canonical URL on every machine."""
+    """The id of a link that a scan registers: readable, and the same for the same canonical URL on every machine.
+
+    Ids stand in logs and mails, so a query value that looks like a secret does not become a part of one.
+    """
     digest = hashlib.sha256(url.encode()).hexdigest()[:8]
     host = _slug(host_key(url), HOST_SLUG_CHARACTERS)
-    path = _slug(parse_url(url).target.lower(), PATH_SLUG_CHARACTERS)
+    path = _slug(redacted_url(parse_url(url).target).lower(), PATH_SLUG_CHARACTERS)
     return "-".join(part for part in (host, path, digest) if part)
 
 

@@ -27,7 +27,7 @@ def run_findings(facts: HealthFacts) -> Iterable[Finding]:
     yield from _open_runs(facts)
     yield from _stalled_runs(facts)
     yield from _held_runs(facts)
-    yield from _unreleased_runs(facts)
+    yield from unreleased_runs(facts)
     yield from _missed_weeks(facts)
 
 
@@ -109,7 +109,7 @@ def _stalled_runs(facts: HealthFacts) -> Iterable[Finding]:
             )
 
 
-def _unreleased_runs(facts: HealthFacts) -> Iterable[Finding]:
+def unreleased_runs(facts: HealthFacts) -> Iterable[Finding]:
     """Whoever delivers rules first: notices without a ruling tell that nobody delivers."""
     waiting = {notice.run_id for notice in facts.unsettled if notice.release_at is None}
     for run in facts.runs:

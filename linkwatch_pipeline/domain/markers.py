@@ -1,4 +1,4 @@
-"""Whether a page holds the text that it must contain, whatever charset it is written in (SPEC 4)."""
+"""A page's text, and whether it holds what it must contain, whatever charset it is written in (SPEC 4)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def marker_in_body(marker: str, body: bytes, charset: str | None) -> bool:
     if marker.encode() in body:
         return True
     return any(marker in body.decode(name, errors="replace") for name in _charsets(body, charset))
+
+
+def page_text(body: bytes, charset: str | None) -> str:
+    """The bytes as text, in the page's own charset, else as UTF-8; what is wrong in it is replaced."""
+    return body.decode(next(iter(_charsets(body, charset)), "utf-8"), errors="replace")
 
 
 def _charsets(body: bytes, declared: str | None) -> tuple[str, ...]:

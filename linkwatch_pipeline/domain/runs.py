@@ -84,13 +84,20 @@ COUNTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckJob:
-    """The message: exactly what a queue carries for one link in one run (SPEC 7.3)."""
+    """The message: exactly what a queue carries for one link in one run (SPEC 7.3).
+
+    A check by hand that goes over the queue has an empty `run_id`: no run counts it.
+    """
 
     job_id: str
     run_id: str
     link_id: str
     sequence: int
     config_version: int
+
+    @property
+    def is_by_hand(self) -> bool:
+        return not self.run_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

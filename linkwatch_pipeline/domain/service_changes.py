@@ -10,6 +10,8 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.service_status import Status, StatusRecord
 
+JOB_PREFIX = "service:"  # begins the job id of an observation that tells of a change
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:

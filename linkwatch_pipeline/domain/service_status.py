@@ -164,8 +164,8 @@ def decode_check(body: str) -> ServiceCheck:
         raise InvalidInput("message", "it is not a JSON object", f"Send an object with {', '.join(_FIELDS)}.")
     return ServiceCheck(
         service_id=_id(content, "service_id"),
-        user_id=_carried(content, "user_id"),
-        url=_carried(content, "url"),
+        user_id=_carried_or_nothing(content, "user_id"),
+        url=_carried_or_nothing(content, "url"),
         status=_status(content),
         latency_ms=_latency(content),
     )
@@ -245,7 +245,15 @@ def _carried(content: Mapping[str, object], name: str) -> str:
     value = content.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(name, "it is missing or is no text", "Give it as the services table has it.")
-    return str(value)
+    text = str(value)
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInput(name, "it has a character that no table can hold", "Give Unicode text without NUL.")
+    return text
+
+
+def _carried_or_nothing(content: Mapping[str, object], name: str) -> str:
+    """The same, empty for the null of a column that may be null: no row and no status has it."""
+    return "" if name in content and content[name] is None else _carried(content, name)
 
 
 def _status(content: Mapping[str, object]) -> Status:

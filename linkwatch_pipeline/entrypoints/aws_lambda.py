@@ -107,9 +107,11 @@ def notify(event: Event, context: Context) -> dict[str, Any]:
 
 @_logged
 def health(event: Event, context: Context) -> dict[str, Any]:
-    """Look whether all is well; publishes RunLate and a heartbeat. It only reads the table: senders rule on runs."""
+    """Look whether all is well; publishes RunLate and a heartbeat. Its role may only read the table."""
     parts = app()
-    findings = watch_health(parts.store, parts.metrics, clock=parts.clock, surveyor=surveyor(), may_write=False)
+    findings = watch_health(
+        parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, surveyor=surveyor(), only_reads=True
+    )
     for finding in findings:
         about = {"code": finding.code, "severity": finding.severity.value, "subject": finding.subject}
         logger.warning("finding", extra={"action": "health", **about})

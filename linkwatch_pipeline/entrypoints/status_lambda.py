@@ -1,4 +1,6 @@
-"""The two Lambda functions of service status. Each zip's `lambda_function.lambda_handler` is one of the handlers.
+"""The Lambda functions of service status: monitor, processor, teller.
+
+Each zip's `lambda_function.lambda_handler` is one of the handlers.
 
 The parts are made in the first call and kept while the environment lives, so that connections are too.
 """
@@ -13,6 +15,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Protocol
 
+from linkwatch_pipeline.bootstrap import build_app_without_home
 from linkwatch_pipeline.domain.cycles import CycleStart
 from linkwatch_pipeline.domain.service_status import CYCLE, StatusMessage
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
@@ -60,6 +63,12 @@ def processor_handler(event: Mapping[str, Any], context: Context) -> dict[str, l
     return {"batchItemFailures": [{"itemIdentifier": name} for name in [*failed, *sorted(report.failed)]]}
 
 
+def tell_handler(event: object, context: Context) -> dict[str, int]:
+    """Changes of services into the outbox of the weekly check. Raises what kept it from telling; repeating is safe."""
+    _logs().always["request_id"] = context.aws_request_id
+    return {"told": _teller_app().tell()}
+
+
 async def _cycle(remaining: timedelta) -> CycleReport:
     app = _monitor_app()
     # A number that all environments agree on, so that each cycle begins with another service.
@@ -78,6 +87,12 @@ def _monitor_app() -> StatusApp:
 @cache
 def _processor_app() -> StatusApp:
     return status_app_without_home(load_status_settings(os.environ, needs=("DATABASE_URL", "REDIS_URL")), os.environ)
+
+
+@cache
+def _teller_app() -> StatusApp:
+    settings = load_status_settings(os.environ, needs=("DATABASE_URL",))
+    return status_app_without_home(settings, os.environ, outbox=build_app_without_home(env=os.environ).store)
 
 
 @cache

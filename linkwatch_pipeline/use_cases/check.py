@@ -15,6 +15,7 @@ from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
+from linkwatch_pipeline.domain.page_hints import page_hints
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import Recorded, RecordKind
 from linkwatch_pipeline.domain.redaction import redacted_url
@@ -164,8 +165,12 @@ def observe(
         final_url=redacted_url(result.final_url),
         redirects=tuple(RedirectHop(url=redacted_url(hop.url), status=hop.status) for hop in result.redirects),
         tls_not_after=result.tls_not_after,
-        page_hints=result.page_hints,
+        page_hints=_hints_of(result) if success else (),
     )
+
+
+def _hints_of(result: FetchResult) -> tuple[str, ...]:
+    return page_hints(result.body, content_type=result.content_type, charset=result.charset)
 
 
 async def _record(parts: CheckParts, job: JobRecord, observation: Observation, send: SendHead) -> None:
@@ -198,13 +203,18 @@ def _tell(parts: CheckParts, job: JobRecord, recorded: Recorded, observation: Ob
     observed = recorded.kind in (RecordKind.APPLIED, RecordKind.HISTORY)
     end = observation.outcome.value if observed else JobStatus.CANCELLED.value
     parts.progress.job_ended(job, end)
+    log_checked(observation, end)
+
+
+def log_checked(observation: Observation, end: str) -> None:
+    """The one line of a check that was made (SPEC 7.5). Args: end: its outcome, or how its job ended instead."""
     logger.info(
         "link checked",
         extra={
             "action": "check",
-            "run_id": job.run_id,
-            "job_id": job.job_id,
-            "link_id": job.link_id,
+            "run_id": observation.run_id,
+            "job_id": observation.job_id,
+            "link_id": observation.link_id,
             "duration_ms": observation.latency_ms,
             "outcome": end,
             "reason": observation.reason.value if observation.reason is not None else None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import JobRecord, JobStatus, Run, later_retry_runs
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, later_retry_runs
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.dispatch import due_head
@@ -38,14 +38,16 @@ def settle_dead_letters(store: Store, queue: Queue, *, now: datetime, keep: bool
     """End the job of each dead letter as abandoned; the caller sends what follows.
 
     Args: keep: whether the letter of an abandoned job stays in the queue, for its alarm and for a redrive. It costs
-        one read a time. Letters of jobs that ended otherwise, by another copy of the message, never stay.
+        one read a time. Letters of jobs that ended otherwise, by another copy of the message, never stay; those of
+        checks by hand, which have no job, stay too.
     """
     for letter in queue.dead_letters():
         job = store.get_job(letter.run_id, letter.link_id)
         if job is not None and job.status is JobStatus.PENDING:
             yield from _end(store, job, now)
             job = store.get_job(letter.run_id, letter.link_id)
-        if not keep or job is None or job.status is not JobStatus.ABANDONED:
+        given_up = letter.is_by_hand or (job is not None and job.status is JobStatus.ABANDONED)
+        if not keep or not given_up:
             queue.remove_dead_letter(letter.job_id)
 
 
@@ -58,6 +60,11 @@ def _end(store: Store, job: JobRecord, now: datetime) -> Iterator[Settled]:
 def dead_letters(store: Store, *, now: datetime) -> Iterator[DeadLetter]:
     """The jobs that were given up in runs that began within 14 days, in (run, host, link) order."""
     return letters_of(store, (run for run in store.runs() if run.started_at >= now - KEPT_FOR))
+
+
+def letters_by_hand(queue: Queue | None) -> list[CheckJob]:
+    """The checks by hand that were given up, the oldest first: all that is left of them lies in the queue."""
+    return [letter for letter in queue.dead_letters() if letter.is_by_hand] if queue is not None else []
 
 
 def letters_of(store: Store, runs: Iterable[Run]) -> Iterator[DeadLetter]:

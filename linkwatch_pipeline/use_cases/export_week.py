@@ -14,20 +14,12 @@ from itertools import groupby
 
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
 from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
+from linkwatch_pipeline.domain.report import WeekExport
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
 from linkwatch_pipeline.ports import Clock, Store, Warehouse
 
 KEEP_RUNS = timedelta(days=400)
 KEEP_FILES = timedelta(weeks=260)  # of observations in the warehouse; aggregates, transitions and notices stay
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeekExport:
-    """A week's export: how many observations its file holds (0: there is none), and whether it was written just now."""
-
-    week: datetime
-    rows: int
-    written: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from typing import TypeVar
 
 from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.domain.report import WeekExport
 from linkwatch_pipeline.domain.timestamps import WEEK, week_start
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Clock, ExportedWeek, Reports, Store, Warehouse
-from linkwatch_pipeline.use_cases.export_week import KEEP_FILES, WeekExport, export_week, is_readable
+from linkwatch_pipeline.use_cases.export_week import KEEP_FILES, export_week, is_readable
 
 T = TypeVar("T")
 

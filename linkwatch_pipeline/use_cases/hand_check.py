@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from linkwatch_pipeline.domain.errors import ConflictingContent, LinkwatchError, NotFound
 from linkwatch_pipeline.domain.fetching import HopDeferred
+from linkwatch_pipeline.domain.hosts import Deferred
 from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.reasons import Reason
@@ -20,7 +22,14 @@ from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
 
 
 class HostBusy(LinkwatchError):
-    """The host may not be visited now; nothing was fetched and nothing written."""
+    """The host may not be visited before `until`; nothing was fetched and nothing written."""
+
+    def __init__(self, host: str, until: datetime) -> None:
+        super().__init__(
+            f"host {host} may not be visited before {format_seconds(until)}: somebody is visiting it, or it "
+            "asked for a pause. Nothing was fetched; try again then."
+        )
+        self.until = until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +41,17 @@ class HandCheck:
     link: Link
     transition: Transition | None = None
 
+    @property
+    def is_replay(self) -> bool:
+        return self.kind is RecordKind.DUPLICATE
 
-async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None) -> HandCheck:
+
+async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None, waits: bool = True) -> HandCheck:
     """Check one link now.
 
-    Args: sequence: the one to record under; None takes the link's next one.
+    Args:
+        sequence: the one to record under; None takes the link's next one.
+        waits: whether a busy host is waited for, some seconds at most.
     Raises: NotFound, ConflictingContent (retired link, sequence held by another job), HostBusy.
     """
     committed = await parts.blocking(lambda: seen_before(parts.store, link_id=link_id, sequence=sequence))
@@ -48,13 +63,7 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
     number = link.highest_sequence + 1 if sequence is None else sequence
     job_id = hand_job_id(number, link.id)
     visit = Visit(parts, job_id)
-    try:
-        await visit.enter(link.host)
-    except HopDeferred as busy:
-        raise HostBusy(
-            f"host {busy.host} may not be visited before {format_seconds(busy.until)}: somebody is visiting it, or it "
-            "asked for a pause. Nothing was fetched; try again then."
-        ) from None
+    await _enter(visit, link.host, waits=waits)
     try:
         result = await fetch_within_life(parts, link.url, visit)
     except HopDeferred:
@@ -65,6 +74,18 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
         lambda: parts.store.record(observation, default_confirm=parts.default_confirm, now=now)
     )
     return HandCheck(kind=recorded.kind, observation=observation, link=recorded.link, transition=recorded.transition)
+
+
+async def _enter(visit: Visit, host: str, *, waits: bool) -> None:
+    if not waits:
+        answer = await visit.ask(host)
+        if isinstance(answer, Deferred):
+            raise HostBusy(host, answer.until)
+        return
+    try:
+        await visit.enter(host)
+    except HopDeferred as busy:
+        raise HostBusy(busy.host, busy.until) from None
 
 
 def seen_before(store: Store, *, link_id: str, sequence: int | None) -> HandCheck | None:

@@ -15,6 +15,7 @@ from linkwatch_pipeline.domain.errors import LinkwatchError
 from linkwatch_pipeline.domain.links import AllocationSlot
 from linkwatch_pipeline.domain.runs import (
     RETRY_WINDOW,
+    CheckJob,
     JobRecord,
     JobStatus,
     Run,
@@ -23,7 +24,7 @@ from linkwatch_pipeline.domain.runs import (
     weekly_part,
 )
 from linkwatch_pipeline.ports import Queue, Store
-from linkwatch_pipeline.use_cases.dead_letters import redriven_as
+from linkwatch_pipeline.use_cases.dead_letters import letters_by_hand, redriven_as
 from linkwatch_pipeline.use_cases.dispatch import Member, dispatch_host, dispatch_run
 from linkwatch_pipeline.use_cases.observe_week import week_runs
 
@@ -34,10 +35,14 @@ class CannotRedrive(LinkwatchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
-    """The new jobs, in (week, host, link) order, and why other letters could not be redriven, by job id."""
+    """The new jobs, in (week, host, link) order, and why other letters could not be redriven, by job id.
+
+    `sent_again` are checks by hand: they have no job that ended, so their own message is sent once more.
+    """
 
     jobs: Sequence[JobRecord]
     refused: Mapping[str, str]
+    sent_again: Sequence[CheckJob] = ()
 
 
 def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue | None = None) -> Redriven:
@@ -45,7 +50,9 @@ def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue
 
     Args: queue: where letters lie that outlive their process; the redriven ones are taken out.
     """
-    letters, refused = _redrivable(store, dict.fromkeys(job_ids))
+    ids = list(dict.fromkeys(job_ids))
+    sent_again = _send_again(queue, ids)
+    letters, refused = _redrivable(store, [each for each in ids if each not in {one.job_id for one in sent_again}])
     jobs: list[JobRecord] = []
     for week, of_week in groupby(sorted(letters, key=_place), key=lambda job: weekly_part(job.run_id)):
         chosen = list(of_week)
@@ -65,7 +72,18 @@ def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue
             jobs.append(again)
             if queue is not None:
                 queue.remove_dead_letter(letter.job_id)
-    return Redriven(jobs=jobs, refused=refused)
+    return Redriven(jobs=jobs, refused=refused, sent_again=sent_again)
+
+
+def _send_again(queue: Queue | None, job_ids: Sequence[str]) -> list[CheckJob]:
+    """The checks by hand among these; a crash in between leaves both the message and its letter, which is harmless."""
+    if queue is None or all(split_job_id(job_id)[0] is not None for job_id in job_ids):
+        return []
+    letters = [letter for letter in letters_by_hand(queue) if letter.job_id in job_ids]
+    for letter in letters:
+        queue.send([letter])
+        queue.remove_dead_letter(letter.job_id)
+    return letters
 
 
 def _place(job: JobRecord) -> tuple[str, str, str]:

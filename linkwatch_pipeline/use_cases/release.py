@@ -66,18 +66,29 @@ def _canaries(store: Store, run: Run, rules: BreakerRules) -> Iterator[tuple[str
 
 
 def _ruled(store: Store, run: Run, runs: list[Run], rules: BreakerRules, now: datetime) -> Run:
-    """The run with its ruling, made now if it is time for one. A run past its deadline that goes on may yet be held."""
-    if run.ruling is not None or not (run.state.is_over or now >= run.release_due_at):
+    """The run with its ruling, made now if it is time for one."""
+    ruling = due_ruling(store, run, runs, rules, now=now)
+    if ruling is None:
         return run
+    store.rule_on_run(run.run_id, ruling, replaces=None)
+    return store.get_run(run.run_id) or run  # with somebody else's ruling, if that was faster
+
+
+def due_ruling(store: Store, run: Run, runs: list[Run], rules: BreakerRules, *, now: datetime) -> Ruling | None:
+    """The ruling that it is time for, if there is none; nothing is written.
+
+    A run past its deadline that goes on may yet be held, and is not released before it is over.
+    """
+    if run.ruling is not None or not (run.state.is_over or now >= run.release_due_at):
+        return None
     trusted = [r for r in runs if _is_trusted(r) and r.intended_at < run.intended_at]
     why = None
     if run.state is not RunState.MISSED:
         why = suspicion(read_run_signs(store, run, trusted[-1] if trusted else None, rules), rules)
     if why is None and not run.state.is_over:
-        return run
+        return None
     kind = RulingKind.HELD if why is not None else RulingKind.RELEASED
-    store.rule_on_run(run.run_id, Ruling(kind=kind, at=now, why=why or ""), replaces=None)
-    return store.get_run(run.run_id) or run  # with somebody else's ruling, if that was faster
+    return Ruling(kind=kind, at=now, why=why or "")
 
 
 def _is_trusted(run: Run) -> bool:
@@ -87,12 +98,12 @@ def _is_trusted(run: Run) -> bool:
 
 def _follow(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> None:
     """Bring one notice into line with the ruling on its run. One that changes meanwhile is left for the next look."""
-    after = _in_line(store, notice, run, rules, now)
+    after = in_line(store, notice, run, rules, now)
     if after is not None:
         store.update_notice(after, replaces=notice)
 
 
-def _in_line(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> Notice | None:
+def in_line(store: Store, notice: Notice, run: Run | None, rules: BreakerRules, now: datetime) -> Notice | None:
     """The notice as the ruling wants it; None if it stays as it is."""
     kind = run.ruling.kind if run is not None and run.ruling is not None else None
     is_held = notice.status is NoticeStatus.HELD

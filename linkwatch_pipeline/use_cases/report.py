@@ -6,84 +6,23 @@ Numbers of runs come from the store, outcomes from the warehouse; a week that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from linkwatch_pipeline.domain.coverage import (
-    REPEATED_FROM,
-    ChangedContent,
-    HostTrouble,
-    Ranked,
-    RepeatedUncertainty,
-    WeekCount,
-    every_week,
-)
-from linkwatch_pipeline.domain.findings import (
-    AVAILABILITY_WEEKS,
-    CERTIFICATE_ENDS_WITHIN,
-    ChangeKind,
-    EndingCertificate,
-    GroupCount,
-    Grouping,
-    LinkAvailability,
-    LinkChange,
-    MovedLink,
-    SlowHost,
-    SuspectedPage,
-)
+from linkwatch_pipeline.domain.coverage import REPEATED_FROM, Ranked, WeekCount, every_week
+from linkwatch_pipeline.domain.findings import AVAILABILITY_WEEKS, CERTIFICATE_ENDS_WITHIN, ChangeKind, Grouping
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.report import LISTS_OF_LINKS, CoverageReport
 from linkwatch_pipeline.domain.runs import is_retry, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
-from linkwatch_pipeline.use_cases.export_week import WeekExport
 from linkwatch_pipeline.use_cases.fill_warehouse import fill_warehouse
 
 MOST_ROWS = 1000
-# The lists whose rows are links.
-_OF_LINKS = (
-    *(kind.value for kind in ChangeKind),
-    "repeated_uncertainty",
-    "content_changed",
-    "moved_for_good",
-    "suspected_pages",
-    "availability",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageReport:
-    """A week and all weeks before it, the newest first; gaps are there, without data.
-
-    `links` has the links that the lists name, as the store knows them now: owner, places, expected text. `problems` are
-    sentences about earlier weeks whose files are lost; those weeks have no outcomes here. Each list has its first rows
-    and how many there are (`Ranked`). `suspected_pages` is advice to a person and no state.
-    """
-
-    exported: WeekExport
-    weeks: tuple[WeekCount, ...]
-    by_owner: Ranked[GroupCount]
-    by_host: Ranked[GroupCount]
-    by_file: Ranked[GroupCount]
-    worst_hosts: Ranked[HostTrouble]
-    newly_broken: Ranked[LinkChange]
-    recovered: Ranked[LinkChange]
-    still_broken: Ranked[LinkChange]
-    repeated_uncertainty: Ranked[RepeatedUncertainty]
-    content_changed: Ranked[ChangedContent]
-    moved_for_good: Ranked[MovedLink]
-    suspected_pages: Ranked[SuspectedPage]
-    ending_certificates: Ranked[EndingCertificate]
-    slowest_hosts: Ranked[SlowHost]
-    availability: Ranked[LinkAvailability]
-    links: Mapping[str, Link]
-    problems: tuple[str, ...] = ()
-
-    @property
-    def this_week(self) -> WeekCount:
-        return self.weeks[0]
+# Enough for every list to be whole: for what is read by machines.
+ALL_ROWS = 10_000_000
 
 
 def report_week(
@@ -100,7 +39,7 @@ def report_week(
     return CoverageReport(
         exported=filled.exported,
         weeks=_count_weeks(store, reports, week),
-        links=_links(store, (row.link_id for name in _OF_LINKS for row in lists[name].rows)),
+        links=_links(store, (row.link_id for name in LISTS_OF_LINKS for row in lists[name].rows)),
         problems=filled.problems,
         **lists,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.domain.service_changes import JOB_PREFIX
 
-JOB_PREFIX = "service:"
 # Facts of a link's mail that nobody knows of a service: the message between the two halves carries no HTTP status.
 NOT_OF_SERVICES = frozenset({"In the handbook", "Answer"})
 _DOWN = (

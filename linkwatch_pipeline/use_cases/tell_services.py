@@ -17,12 +17,11 @@ from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, N
 from linkwatch_pipeline.domain.links import Link, check_link_id, check_team, check_url
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, Outcome
-from linkwatch_pipeline.domain.service_changes import ServiceChange
+from linkwatch_pipeline.domain.service_changes import JOB_PREFIX, ServiceChange
 from linkwatch_pipeline.domain.service_status import Service, Status
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import ChangeLog, ServiceDirectory, Store
-from linkwatch_pipeline.use_cases.service_words import JOB_PREFIX
 
 logger = logging.getLogger(__name__)
 

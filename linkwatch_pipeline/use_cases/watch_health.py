@@ -6,20 +6,20 @@ The same look through every door: the Dagster sensor, the Lambda function, `link
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.health import verdict
+from linkwatch_pipeline.domain.health import in_order, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
 from linkwatch_pipeline.domain.health_findings import Finding
-from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY
+from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
-from linkwatch_pipeline.use_cases.release import release_notices
+from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 from linkwatch_pipeline.use_cases.start_week import missed_weeks
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 
@@ -33,7 +33,7 @@ def watch_health(
     clock: Clock,
     breaker: BreakerRules | None = None,
     surveyor: Surveyor | None = None,
-    may_write: bool = True,
+    only_reads: bool = False,
 ) -> tuple[Finding, ...]:
     """All findings, the worst first; the heartbeat says that somebody looked.
 
@@ -42,15 +42,18 @@ def watch_health(
 
     Args:
         surveyor: remembers what was read of all links and notices; None reads them now.
-        may_write: false where the check has no right to write (AWS): then senders rule, and the next run records.
+        only_reads: write nothing into the store; runs are judged as they are going to be ruled on, and the next run
+            records the weeks before it.
     """
-    now = clock.now()
-    if may_write:
-        release_notices(store, breaker or BreakerRules(), now=now)
+    now, rules = clock.now(), breaker or BreakerRules()
+    if not only_reads:
+        release_notices(store, rules, now=now)
     facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor())
-    for gap in facts.missed_weeks if may_write else ():
+    for gap in () if only_reads else facts.missed_weeks:
         store.create_run(gap)  # which leaves one that is recorded already as it is
     findings = verdict(facts)
+    if only_reads:
+        findings = in_order([*verdict(_as_ruled(store, facts, rules)), *unreleased_runs(facts)])
     for number in _numbers(facts, findings):
         metrics.put(number.name, number.value, unit=number.unit, at=now)
     metrics.put("Heartbeat", 1, at=now)
@@ -94,6 +97,20 @@ def _progress(store: Store, run: Run, now: datetime) -> RunProgress:
         if chain.head is not None and chain.resends >= RESENDS_TOO_MANY:
             resent.append(chain.host)
     return RunProgress(run=run, moved_at=moved_at, due_since=due_since, resent=tuple(resent))
+
+
+def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFacts:
+    """The facts as they will be when the rulings that are due are made, and the notices follow them."""
+    all_runs, ruled = list(store.runs()), dict[str, Run]()
+    for run in facts.runs:
+        ruling = due_ruling(store, run, all_runs, rules, now=facts.now)
+        if ruling is not None:
+            ruled[run.run_id] = replace(run, ruling=ruling)
+    notices = (
+        in_line(store, notice, ruled[notice.run_id], rules, facts.now) or notice if notice.run_id in ruled else notice
+        for notice in facts.unsettled
+    )
+    return replace(facts, runs=tuple(ruled.get(run.run_id, run) for run in facts.runs), unsettled=tuple(notices))
 
 
 def _stamps(runs: Sequence[Run], progress: Sequence[RunProgress], unsettled: Sequence[Notice]) -> Iterator[Stamp]:

@@ -15,12 +15,14 @@ from itertools import chain, islice
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
 from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
 from linkwatch_pipeline.ports import Queue, Receipt, Store
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import SendHead, dispatch_run, planned_heads
+from linkwatch_pipeline.use_cases.enqueue import check_enqueued
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -72,23 +74,39 @@ async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace) -> int:
 
 
 def send_heads(queue: Queue, due: Iterable[tuple[JobRecord, timedelta]]) -> int:
-    """Send jobs with their delays, those with the same whole second together; how many."""
+    """Send jobs with their delays, those with the same whole second together; how many.
+
+    What the queue does not take stops nothing else and is offered once more at the end, since a claimed head that
+    nobody sends waits for four minutes until the tick takes it for lost. Raises QueueError if it is not taken then.
+    """
     sent, waiting = 0, iter(due)
+    refused: list[tuple[list[CheckJob], timedelta]] = []
     while some := list(islice(waiting, _SENT_TOGETHER)):
         by_delay: dict[timedelta, list[CheckJob]] = {}
         for job, delay in some:
             by_delay.setdefault(-(-delay // _SECOND) * _SECOND, []).append(job.message)
         for delay, jobs in by_delay.items():
-            queue.send(jobs, delay=delay)
+            try:
+                queue.send(jobs, delay=delay)
+            except QueueError as error:
+                logger.warning("queue did not take messages", extra={"action": "send", "error": str(error)})
+                refused.append((jobs, delay))
         sent += len(some)
+    for jobs, delay in refused:
+        queue.send(jobs, delay=delay)
     return sent
 
 
 def sender_to(parts: CheckParts, queue: Queue) -> SendHead:
-    """How a check puts its host's next job on its way."""
+    """How a check puts its host's next job on its way.
+
+    Whoever receives it adds the skew of clocks to the host's rest: without it here, each message would come too early
+    by that, be deferred, and cost a second one.
+    """
 
     async def send(job: JobRecord, delay: timedelta) -> None:
-        await parts.blocking(lambda: queue.send([job.message], delay=delay))
+        rest = min(delay + parts.skew, LONGEST_DEFERRAL) if delay else delay
+        await parts.blocking(lambda: queue.send([job.message], delay=rest))
 
     return send
 
@@ -100,7 +118,10 @@ async def check_messages(parts: CheckParts, queue: Queue, messages: Sequence[Che
 
 async def _checked(parts: CheckParts, queue: Queue, message: CheckJob) -> bool:
     try:
-        await check_job(parts, message, sender_to(parts, queue))
+        if message.is_by_hand:
+            await check_enqueued(parts, queue, message)
+        else:
+            await check_job(parts, message, sender_to(parts, queue))
     except Exception:  # a fault of ours: the message comes back, and in the end becomes a dead letter
         logger.exception(
             "check failed",

@@ -13,7 +13,7 @@ import pytest
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, PublicPolicy
-from linkwatch_pipeline.adapters.fetch.resolver import SystemResolver
+from linkwatch_pipeline.adapters.fetch.resolver import MOST_THREADS, SystemResolver
 from linkwatch_pipeline.domain.fetching import MAX_BODY_BYTES, FetchResult, HopDeferred, HopRefused
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.observations import RedirectHop
@@ -35,6 +35,16 @@ async def echo(request: Any, reader: asyncio.StreamReader, writer: asyncio.Strea
     """Sets a cookie and answers with the request's own headers."""
     lines = "\n".join(f"{name}: {value}" for name, value in sorted(request.headers.items()))
     await status(200, "Set-Cookie: id=1", body=lines.encode())(request, reader, writer)
+
+
+async def hang_up_on_hello(request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hears TLS begin and ends the connection in order."""
+    await reader.read(65536)
+
+
+async def reset_on_hello(request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(65536)
+    await BEHAVIOURS["rst_at_once"](request, reader, writer)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +70,12 @@ def world() -> Iterator[World]:
         "private.example.com": Site(otherwise=200),
         "down.example.com": Site(down=True),
         "wrong-name.example.com": Site(certificate="wrong_name"),
+        "old-style.example.com": Site(certificate="common_name"),
         "expired.example.com": Site(certificate="expired"),
         "unknown-ca.example.com": Site(certificate="unknown_ca"),
         "plain.example.com": Site(certificate="none", greeting=held(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
+        "no-tls.example.com": Site(certificate="none", greeting=hang_up_on_hello),
+        "reset-tls.example.com": Site(certificate="none", greeting=reset_on_hello),
         "proxy.example.com": Site(otherwise=200),
         **{name.replace("_", "-") + ".example.com": Site(greeting=BEHAVIOURS[name]) for name in GREETINGS},
     }
@@ -147,9 +160,12 @@ EXPECTED: dict[str, tuple[str, str | None, int | None]] = {
     "close_in_headers": ("uncertain", "protocol", None),
     "flood_1xx": ("uncertain", "oversize_headers", None),
     "gzip_bomb": ("reachable", None, 200),
+    "gzip_damaged": ("reachable", None, 200),
+    "gzip_identity": ("reachable", None, 200),
     "gzip_lie": ("reachable", None, 200),
     "gzip_nested": ("reachable", None, 200),
     "gzip_truncated": ("reachable", None, 200),
+    "header_many": ("uncertain", "oversize_headers", None),
     "header_bomb": ("uncertain", "oversize_headers", None),
     "header_line_endless": ("uncertain", "oversize_headers", None),
     "http09": ("uncertain", "protocol", None),
@@ -279,9 +295,12 @@ def test_a_port_that_does_not_speak_http_has_its_reason(world: World, host: str,
     ("host", "reason"),
     [
         ("wrong-name", Reason.TLS_NAME),
+        ("old-style", Reason.TLS_NAME),
         ("expired", Reason.TLS_EXPIRED),
         ("unknown-ca", Reason.TLS),
         ("plain", Reason.TLS),
+        ("no-tls", Reason.TLS),
+        ("reset-tls", Reason.CONNECTION_RESET),
         ("down", Reason.CONNECTION_REFUSED),
     ],
 )
@@ -344,10 +363,20 @@ def test_a_page_of_exactly_64_kib_without_an_end_is_waited_for_one_second_only(w
     assert 900 < result.network_ms < 4000
 
 
-def test_a_truncated_gzip_keeps_what_could_be_decoded_and_is_incomplete(world: World) -> None:
-    result = fetch(world, f"http://{HOSTILE}/gzip_truncated")
+@pytest.mark.parametrize("name", ["gzip_truncated", "gzip_damaged"])
+def test_a_broken_gzip_keeps_what_could_be_decoded_and_is_incomplete(world: World, name: str) -> None:
+    result = fetch(world, f"http://{HOSTILE}/{name}")
     assert result.body.startswith(GUIDE)
     assert not result.content_complete
+
+
+@pytest.mark.parametrize(
+    ("name", "complete"), [("br_bomb", False), ("gzip_nested", False), ("gzip_lie", True), ("gzip_identity", True)]
+)
+def test_what_stays_packed_was_not_all_read_so_no_marker_is_missed_in_it(
+    world: World, name: str, complete: bool
+) -> None:
+    assert fetch(world, f"http://{HOSTILE}/{name}").content_complete is complete
 
 
 def test_media_type_and_charset_are_told_apart_and_odd_bytes_are_escaped(world: World) -> None:
@@ -487,8 +516,16 @@ def test_a_connection_that_ends_elsewhere_is_dropped_before_a_word_is_said() -> 
     assert internet.requests == []
 
 
-def test_at_most_three_addresses_are_tried() -> None:
-    internet = ScriptedInternet({"a.example.net": [f"1.1.1.{i}" for i in range(9)]})
+@pytest.mark.parametrize(
+    ("answers", "dialled"),
+    [
+        ([f"1.1.1.{i}" for i in range(9)], ["1.1.1.0", "1.1.1.1", "1.1.1.2"]),
+        ([f"2606:4700::{i}" for i in range(1, 9)] + ["1.1.1.1"], ["2606:4700::1", "1.1.1.1", "2606:4700::2"]),
+        (["1.1.1.1", "1.1.1.2", "2606:4700::1"], ["1.1.1.1", "2606:4700::1", "1.1.1.2"]),
+    ],
+)
+def test_at_most_three_addresses_are_tried_and_ipv6_and_ipv4_in_turns(answers: list[str], dialled: list[str]) -> None:
+    internet = ScriptedInternet({"a.example.net": answers})
     tried: list[str] = []
 
     async def refuse(ip: str, port: int) -> Any:
@@ -497,7 +534,7 @@ def test_at_most_three_addresses_are_tried() -> None:
 
     internet.dial = refuse  # type: ignore[method-assign]
     assert scripted(internet, "http://a.example.net/").failure is Reason.CONNECTION_REFUSED
-    assert tried == ["1.1.1.0", "1.1.1.1", "1.1.1.2"]
+    assert tried == dialled
 
 
 def test_the_next_address_is_tried_when_one_refuses(world: World) -> None:
@@ -703,7 +740,7 @@ def test_one_fetcher_serves_many_at_once(world: World) -> None:
 
 
 @asynccontextmanager
-async def system_resolver(look_up: Any, threads: int = 32) -> AsyncIterator[SystemResolver]:
+async def system_resolver(look_up: Any, threads: int = MOST_THREADS) -> AsyncIterator[SystemResolver]:
     resolver = SystemResolver(look_up=look_up, threads=threads)
     try:
         yield resolver
@@ -731,6 +768,63 @@ def test_thirty_stuck_names_do_not_hold_a_good_one_up() -> None:
                 stuck.set()
 
     assert asyncio.run(race()) == [("1.1.1.1", 80)]
+
+
+def test_names_that_stay_stuck_for_longer_than_their_checks_wait_do_not_hold_a_good_one_up() -> None:
+    """Three rounds of 20 checks gave up, and their look-ups go on."""
+    stuck = threading.Event()
+
+    def look_up(host: str, port: int) -> list[tuple[str, int]]:
+        if host != "good.example.net":
+            stuck.wait(20)
+        return [("1.1.1.1", port)]
+
+    async def race() -> list[tuple[str, int]]:
+        async with system_resolver(look_up) as resolver:
+            for round_ in range(3):
+                checks = [asyncio.ensure_future(resolver(f"stuck-{round_}-{i}.example.net", 80)) for i in range(20)]
+                await asyncio.wait(checks, timeout=0.01)
+                for check in checks:
+                    check.cancel()
+            try:
+                return await asyncio.wait_for(resolver("good.example.net", 80), 5)
+            finally:
+                stuck.set()
+
+    assert asyncio.run(race()) == [("1.1.1.1", 80)]
+
+
+def test_a_name_that_nobody_waits_for_any_more_is_not_looked_up() -> None:
+    stuck, asked = threading.Event(), []
+
+    def look_up(host: str, port: int) -> list[tuple[str, int]]:
+        asked.append(host)
+        stuck.wait(20)
+        return []
+
+    async def ask() -> None:
+        async with system_resolver(look_up, threads=1) as resolver:
+            names = [asyncio.ensure_future(resolver(name, 80)) for name in ("first", "given-up", "last")]
+            await asyncio.wait(names, timeout=0.01)
+            names[1].cancel()
+            await asyncio.sleep(0)
+            stuck.set()
+            await asyncio.wait_for(names[2], 5)
+
+    asyncio.run(ask())
+    assert asked == ["first", "last"]
+
+
+def test_a_thread_that_is_free_again_is_used_again() -> None:
+    async def ask() -> int:
+        async with system_resolver(lambda host, port: []) as resolver:
+            before = threading.active_count()
+            for _ in range(20):
+                await resolver("a.example.net", 80)
+                await asyncio.sleep(0.001)
+            return threading.active_count() - before
+
+    assert asyncio.run(ask()) < 5
 
 
 def test_a_name_that_cannot_be_resolved_raises_what_the_system_said() -> None:

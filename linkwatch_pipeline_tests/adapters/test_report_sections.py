@@ -18,6 +18,7 @@ from linkwatch_pipeline.domain.findings import (
     GroupCount,
     Grouping,
     LinkAvailability,
+    LinkEnd,
     MovedLink,
     SlowHost,
     Suspicion,
@@ -26,6 +27,7 @@ from linkwatch_pipeline.domain.links import Link, LinkState, Place
 from linkwatch_pipeline.domain.notices import notice_for
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK, week_start
 from linkwatch_pipeline.domain.transitions import Transition, advance
@@ -114,6 +116,28 @@ def test_links_are_counted_by_owner_host_and_file(weeks: Weeks) -> None:
         rows = tuple(GroupCount(name=name, links=sum(count.values()), outcomes=count) for name, count in groups)
         assert reports.groups(MONDAY, by=by, most=MOST) == Ranked(rows=rows, total=len(rows)), by
     assert reports.groups(MONDAY, by=Grouping.OWNER, most=1).total == 3
+
+
+def test_each_link_of_a_week_is_told_once_by_its_last_look(weeks: Weeks) -> None:
+    for link_id, status in {"b": 404, "a": None, "c": 200}.items():
+        weeks.look(link_id, status)
+    weeks.look("a", 200, 1)
+    weeks.look("later", 200, -1)
+    assert weeks.reports().link_ends(MONDAY) == [
+        LinkEnd(
+            link_id=link_id,
+            url=f"https://{link_id}.example/page",
+            outcome=outcome,
+            reason=reason,
+            latency_ms=120,
+        )
+        for link_id, outcome, reason in (
+            ("a", Outcome.UNCERTAIN, Reason.TIMEOUT),
+            ("b", Outcome.BROKEN, Reason.GONE),
+            ("c", Outcome.REACHABLE, None),
+        )
+    ]
+    assert weeks.reports().link_ends(MONDAY + 5 * WEEK) == []
 
 
 def test_a_link_that_broke_recovered_or_stays_broken_is_in_one_list(weeks: Weeks) -> None:

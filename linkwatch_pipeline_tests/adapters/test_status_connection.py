@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import trustme
 
 from linkwatch_pipeline.adapters.status_store.connection import Connection
-from linkwatch_pipeline.adapters.status_store.database_url import parse_database_url
-from linkwatch_pipeline.domain.errors import StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, parse_database_url
+from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
+from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache
+from linkwatch_pipeline.adapters.status_store.rest import Rest
+from linkwatch_pipeline.domain.errors import ConfigurationError, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.service_status import Status, StatusRecord, row_id
 from linkwatch_pipeline_tests.services.postgresql import Postgres, connected, running_postgres
 from linkwatch_pipeline_tests.services.team import Team
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 USES_TLS = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+RECORD = StatusRecord(
+    id=row_id("m1"),
+    service_id="s1",
+    user_id="u1",
+    status=Status.UP,
+    response_time=1.0,
+    checked_at=datetime(2026, 11, 29, 9, 0, tzinfo=UTC),
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +79,70 @@ def test_the_certificate_and_its_name_are_verified_where_that_is_asked_for(tls_p
 
 def test_a_server_without_tls_is_refused_unless_it_is_only_preferred(team: Team) -> None:
     assert not uses_tls(f"{team.database_url}?sslmode=prefer")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnusable, match="sslmode=disable"):
         uses_tls(f"{team.database_url}?sslmode=require")
+
+
+def test_a_login_without_a_password_is_refused_in_the_servers_words(team: Team) -> None:
+    place = parse_database_url(team.database_url)
+    with pytest.raises(StoreUnusable, match="password authentication failed"):
+        uses_tls(f"postgresql://{place.user}@{place.host}:{place.port}/{place.name}")
+
+
+def test_a_host_that_no_name_can_have_is_not_reached() -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        uses_tls(f"postgresql://u:p@{'a' * 70}.example/team")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@ss:/hidden?&%@127.0.0.1/team",
+        "postgresql://u:hidden@%2Fvar%2Frun%2Fpostgresql/team",
+        "postgresql://u:hidden@/team?host=/var/run/postgresql",
+    ],
+)
+def test_a_url_that_means_something_else_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="percent-encoded") as refused:
+        parse_database_url(url)
+    assert "hidden" not in str(refused.value)
+
+
+def test_an_option_that_is_not_used_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        parse_database_url("postgresql://u:p@127.0.0.1/team?target_session_attrs=any")
+    assert caplog.text.count("target_session_attrs") == 1
+
+
+def test_a_database_that_keeps_us_waiting_is_left_alone_for_a_while() -> None:
+    clock, tries = VirtualClock(), []
+
+    def find() -> DatabasePlace:
+        tries.append(clock.now())
+        clock.advance(timedelta(seconds=8))
+        raise StoreUnavailable("no answer")
+
+    store = PostgresStatusStore(find, rest=Rest(clock))
+    for expected in (1, 1):
+        with pytest.raises(StoreUnavailable):
+            store.services()
+        assert len(tries) == expected
+    clock.advance(timedelta(seconds=10))
+    with pytest.raises(StoreUnavailable, match="no answer"):
+        store.services()
+
+
+def test_a_redis_that_refuses_at_once_is_asked_each_time_and_a_slow_one_is_not() -> None:
+    clock = VirtualClock()
+    words = []
+    for slow in (timedelta(seconds=1), timedelta(0)):
+        cache = RedisStatusCache("redis://127.0.0.1:9/0", rest=Rest(clock, slow=slow))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable) as failed:
+                cache.put([RECORD])
+            words.append("left alone" in str(failed.value))
+        cache.close()
+    assert words == [False, False, False, True]
 
 
 def test_a_rotated_secret_is_read_again_when_the_login_is_refused(team: Team, postgres: Postgres) -> None:

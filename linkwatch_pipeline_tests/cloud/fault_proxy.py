@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 
+_JSON = "application/x-amz-json-1.0"
 _ERROR_TYPE = "com.amazonaws.dynamodb.v20120810#"
 
 
@@ -36,11 +37,12 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to DynamoDB: the how many-eth since the proxy began or was told to count anew, from 0."""
+    """A request to a service of AWS: the how many-eth since the proxy began or was told to count anew, from 0."""
 
     number: int
     operation: str
     body: Mapping[str, Any]
+    service: str = "DynamoDB"
 
     @property
     def written_keys(self) -> frozenset[tuple[str, str]]:
@@ -83,10 +85,10 @@ class FaultProxy:
             self.calls = []
             self.plan = plan
 
-    def take(self, operation: str, body: Mapping[str, Any]) -> tuple[Call, Fault | None]:
+    def take(self, operation: str, body: Mapping[str, Any], service: str) -> tuple[Call, Fault | None]:
         """Note a call; what is to happen to it."""
         with self._lock:
-            call = Call(len(self.calls), operation, body)
+            call = Call(len(self.calls), operation, body, service)
             self.calls.append(call)
             return call, self.plan(call)
 
@@ -151,33 +153,34 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         proxy = cast(_Server, self.server).proxy
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
-        call, fault = proxy.take(operation, json.loads(body))
+        target = self.headers.get("X-Amz-Target", self.path)
+        service = "DynamoDB" if target.startswith("DynamoDB_") else target.partition(".")[0]
+        call, fault = proxy.take(target.rpartition(".")[2].rpartition("/")[2], _content(body), service)
         if fault in (Fault.CUT_BEFORE, Fault.SILENT_BEFORE):
             self._leave(fault, proxy)
         elif fault in (Fault.THROTTLED, Fault.SERVER_ERROR, Fault.CONFLICT):
             self._answer(*_refusal(fault, call))
         else:
             with proxy.writing(call) as free:
-                status, answer = self._forward(body) if free else _refusal(Fault.CONFLICT, call)
+                answer = self._forward(body) if free else _refusal(Fault.CONFLICT, call)
             if fault is not None:
                 self._leave(fault, proxy)
             else:
-                self._answer(status, answer)
+                self._answer(*answer)
 
-    def _forward(self, body: bytes) -> tuple[int, bytes]:
+    def _forward(self, body: bytes) -> tuple[int, bytes, str]:
         connection = http.client.HTTPConnection(*self.target, timeout=30)
         try:
             headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
             connection.request("POST", self.path, body, headers)
             response = connection.getresponse()
-            return response.status, response.read()
+            return response.status, response.read(), response.getheader("Content-Type", _JSON)
         finally:
             connection.close()
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def _answer(self, status: int, body: bytes, kind: str = _JSON) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -191,6 +194,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests look at `calls`."""
 
 
+def _content(body: bytes) -> Mapping[str, Any]:
+    """What a request says in JSON; some services speak other languages."""
+    try:
+        content: Mapping[str, Any] = json.loads(body)
+    except ValueError:
+        return {}
+    return content
+
+
 def _refusal(fault: Fault, call: Call) -> tuple[int, bytes]:
     if fault is Fault.SERVER_ERROR:
         return 500, _error("InternalServerError", "injected")
@@ -200,6 +212,8 @@ def _refusal(fault: Fault, call: Call) -> tuple[int, bytes]:
         return 400, _error("TransactionCanceledException", "Transaction cancelled", CancellationReasons=reasons)
     if fault is Fault.CONFLICT and call.written_keys:
         return 400, _error("TransactionConflictException", "injected")
+    if call.service != "DynamoDB":
+        return 400, _error("ThrottlingException", "injected")
     return 400, _error("ProvisionedThroughputExceededException", "injected")
 
 

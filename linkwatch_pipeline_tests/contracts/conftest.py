@@ -28,12 +28,16 @@ class Adapter:
     Args:
         new: makes empty storage, given the running test and an empty folder.
         examples: how many stories the state machine plays on it outside campaigns; 0 for none.
+        many: more than it, or the adapter, takes or reads at once.
         beyond: tests that it cannot run, by a part of their name.
+        outside_campaigns: the only tests that it runs then, by a part of their name; None for all.
     """
 
     new: Callable[[pytest.FixtureRequest, Path], OpenStore]
     examples: int
+    many: int
     beyond: tuple[str, ...] = ()
+    outside_campaigns: tuple[str, ...] | None = None
 
 
 def sqlite_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
@@ -46,13 +50,15 @@ def dynamodb_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
 
 
 STORES = {
-    "sqlite": Adapter(sqlite_storage, examples=40),
-    "dynamodb": Adapter(dynamodb_storage, examples=5),
+    "sqlite": Adapter(sqlite_storage, examples=40, many=1203),
+    "dynamodb": Adapter(dynamodb_storage, examples=3, many=203),
     # Pages end at 1 MB there, as they do at Amazon. It loses writes under threads, lives in one process, and copies
     # the table for each transaction.
     "moto": Adapter(
         moto_storage,
         examples=0,
+        many=0,
+        outside_campaigns=("TestReadingHistory", "test_store_outbox.py::TestListing", "links_by_host", "classic"),
         beyond=(
             "process",
             "longer_than_any_page",
@@ -69,11 +75,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     beyond = [item for item in items if _is_beyond(item)]
     config.hook.pytest_deselected(items=beyond)
     items[:] = [item for item in items if item not in beyond]
+    for item in items:
+        chosen = adapter.outside_campaigns if (adapter := _adapter_of(item)) is not None else None
+        if chosen is not None and not any(part in item.nodeid for part in chosen):
+            item.add_marker(pytest.mark.campaign)
 
 
 def _is_beyond(item: pytest.Item) -> bool:
-    name = getattr(getattr(item, "callspec", None), "params", {}).get("new_storage")
-    return name in STORES and any(part in item.nodeid for part in STORES[name].beyond)
+    adapter = _adapter_of(item)
+    return adapter is not None and any(part in item.nodeid for part in adapter.beyond)
+
+
+def _adapter_of(item: pytest.Item) -> Adapter | None:
+    return STORES.get(str(getattr(getattr(item, "callspec", None), "params", {}).get("new_storage")))
 
 
 @pytest.fixture(params=STORES)
@@ -93,6 +107,12 @@ def new_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], 
 def examples(request: pytest.FixtureRequest) -> int:
     """How many stories the state machine plays on this adapter."""
     return STORES[request.node.callspec.params["new_storage"]].examples
+
+
+@pytest.fixture
+def many(request: pytest.FixtureRequest) -> int:
+    """More than any page of this adapter holds."""
+    return STORES[request.node.callspec.params["new_storage"]].many
 
 
 @pytest.fixture

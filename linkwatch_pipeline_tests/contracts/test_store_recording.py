@@ -272,6 +272,15 @@ class TestReplayAndConflict:
             record(store, replace(first, sequence=4))
         assert contents(store) == before
 
+    def test_a_change_of_a_service_is_recorded_under_its_own_job_id_and_once(self, store: Store) -> None:
+        link = registered(store, a_link("service-s1", confirm=1))
+        told = replace(an_observation(link, 404, sequence=0), job_id="service:s1:1@2026-11-29T09:00:00Z")
+        first = record(store, told)
+        assert first.transition is not None
+        before = contents(store)
+        assert record(store, told).kind is RecordKind.DUPLICATE
+        assert contents(store) == before
+
     def test_a_link_id_with_another_url_is_refused(self, store: Store) -> None:
         link = registered(store, a_link())
         before = contents(store)
@@ -486,11 +495,11 @@ class TestReadingHistory:
         assert keys(until=after(minutes=8)) == [("a", 2), ("b", 2)]
         assert keys(link_id="a", since=after(minutes=3), until=after(minutes=12)) == [("a", 2), ("a", 7)]
 
-    def test_a_stream_longer_than_any_page_comes_whole_and_in_order(self, store: Store) -> None:
+    def test_a_stream_longer_than_any_page_comes_whole_and_in_order(self, store: Store, many: int) -> None:
         link = registered(store, a_link())
-        for sequence in range(1203):
+        for sequence in range(many):
             record(store, an_observation(link, 500, sequence=sequence, page_hints=()))
-        assert [o.sequence for o in store.observations()] == list(range(1203))
+        assert [o.sequence for o in store.observations()] == list(range(many))
 
     def test_transitions_come_in_link_and_version_order(self, store: Store) -> None:
         links = [a_link(name, f"https://{name}.example.com/") for name in ("b", "a")]

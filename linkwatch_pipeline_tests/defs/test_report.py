@@ -80,6 +80,15 @@ def test_the_picture_of_the_weeks_is_inside_the_page_and_names_nothing_that_othe
     assert len(picture) < 100_000
 
 
+def test_the_page_stands_beside_the_week_and_is_written_anew(app: App, instance: dg.DagsterInstance) -> None:
+    page = Path(shown(app, instance)["page"])
+    assert page == app.home.warehouse / "reports" / "week=2026-09-28.html"
+    assert "<title>Links of week 2026-09-28</title>" in page.read_text()
+    page.write_text("spoilt")
+    shown(app, instance)
+    assert "a?](javascript:x)&lt;script&gt;" in page.read_text()
+
+
 def test_without_matplotlib_the_tables_stand_alone(
     app: App, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,12 @@ def test_an_id_is_readable_and_never_changes(url: str, link_id: str) -> None:
     assert scanned_link_id(url) == link_id
 
 
+def test_an_id_never_holds_what_looks_like_a_secret() -> None:
+    made = scanned_link_id("https://docs.example.com/guide?page=2&api_key=hunter2")
+    assert made.startswith("docs-example-com-guide-page-2-api-key-redacted-")
+    assert made != scanned_link_id("https://docs.example.com/guide?page=2&api_key=hunter3")
+
+
 @given(st.from_regex(r"https://[a-z0-9-]{1,40}\.[a-z]{2,40}/[!-~]{0,200}", fullmatch=True))
 def test_every_id_is_a_link_id_of_bounded_length(url: str) -> None:
     try:

@@ -200,6 +200,14 @@ def test_throttled_answers_in_a_row_are_counted_and_any_other_ends_the_row() -> 
     assert streaks == [1, 2, 0, 1, 0]
 
 
+def test_a_throttled_answer_counts_whichever_host_a_redirect_led_to() -> None:
+    """Else each link that leads to a host in a long pause would hold its own host's chain up for that pause."""
+    throttled_there = seen(429, final_url="https://sign-in.example.org/login")
+    chain = plan(throttled_there, chain=replace(CHAIN, streak=2)).chain
+    assert chain is not None
+    assert chain.streak == 3
+
+
 def test_a_job_that_ends_without_an_answer_leaves_the_row_as_it_is() -> None:
     _, chain = end_job(
         JOB, replace(CHAIN, streak=2), status=JobStatus.EXPIRED, reason=Reason.HOST_THROTTLED, next_allowed_at=None

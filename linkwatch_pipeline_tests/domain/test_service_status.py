@@ -89,7 +89,9 @@ def test_ids_that_are_numbers_are_carried_through() -> None:
         ("service_id", "x" * 201),
         ("service_id", True),
         ("user_id", ["u"]),
-        ("url", None),
+        ("user_id", "u\x00"),
+        ("user_id", "\ud800"),
+        ("url", 1.5),
         ("status", "up"),
         ("status", "UNKNOWN"),
         ("latency_ms", "12"),
@@ -103,6 +105,13 @@ def test_a_field_that_is_wrong_is_named(field: str, value: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         decode_check(json.dumps(MESSAGE | {field: value}))
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("field", ["user_id", "url"])
+def test_what_another_monitor_read_as_null_keeps_no_status_from_being_written(field: str) -> None:
+    assert getattr(decode_check(json.dumps(MESSAGE | {field: None})), field) == ""
+    with pytest.raises(InvalidInput, match=field):
+        decode_check(json.dumps({name: MESSAGE[name] for name in MESSAGE if name != field}))
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", '"UP"', "[" * 100_000, "x" * 200_000])

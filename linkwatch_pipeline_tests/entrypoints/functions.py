@@ -7,14 +7,18 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cache
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.queue.messages import write_message
+from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.entrypoints import aws_lambda
 from linkwatch_pipeline_tests.cloud import loopback_world
@@ -36,8 +40,24 @@ class LambdaContext:
 
 
 @dataclass
+class MovedClock:
+    """The machine's clock, but for an offset that a test moves on."""
+
+    offset: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        return SystemClock().now() + self.offset
+
+    def monotonic(self) -> float:
+        return SystemClock().monotonic()
+
+    async def sleep(self, duration: timedelta) -> None:
+        await SystemClock().sleep(duration)
+
+
+@dataclass
 class Functions:
-    """A table, queues, and the functions on them. `lines` are what they logged."""
+    """A table, queues, and the functions on them. `lines` are what they logged; `clock` is what they go by."""
 
     cloud: Cloud
     table: str
@@ -47,6 +67,7 @@ class Functions:
     log: io.StringIO
     sqs: Any
     module: ModuleType
+    clock: MovedClock
     context: LambdaContext = field(default_factory=LambdaContext)
 
     def call(self, handler: str, event: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -54,6 +75,11 @@ class Functions:
         function: Callable[..., Any] = getattr(self.module, handler)
         answer: dict[str, Any] = json.loads(json.dumps(function(event or {}, self.context)))
         return answer
+
+    def app(self) -> App:
+        """The parts that the functions are made of."""
+        parts: App = self.module.app()
+        return parts
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -66,6 +92,14 @@ class Functions:
             {"messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"]}
             for message in answer.get("Messages", ())
         ]
+
+    def depth(self, url: str, name: str = "ApproximateNumberOfMessages") -> int:
+        """How many messages of a queue are visible, without another name: what the alarm on dead letters looks at."""
+        return int(self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])
+
+    def hide_messages_for(self, seconds: int) -> None:
+        """How long a message that was received is hidden from now on."""
+        self.sqs.set_queue_attributes(QueueUrl=self.queue_url, Attributes={"VisibilityTimeout": str(seconds)})
 
     def record_of(self, job: CheckJob) -> dict[str, Any]:
         return {"messageId": f"m-{job.link_id}", "receiptHandle": "h", "body": write_message(job)}
@@ -97,13 +131,22 @@ def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: st
         "LINKWATCH_ALLOW_ENDPOINT": "true",
         **({"LOOPBACK_WORLD": str(world.map_file)} if world is not None else {}),
     }
-    log = io.StringIO()
+    log, clock = io.StringIO(), MovedClock()
     with pytest.MonkeyPatch.context() as patch, _fresh_process(log):
         for name, value in {**cloud.env, **env, **settings}.items():
             patch.setenv(name, value)
         patch.setattr(aws_lambda, "app", aws_lambda.app)  # the world's handlers set another one
         module = loopback_world if world is not None else aws_lambda
-        yield Functions(cloud, table, queue_url, dead, namespace, log, sqs, module)
+        patch.setattr(module, "app", _going_by(clock, module.app))
+        yield Functions(cloud, table, queue_url, dead, namespace, log, sqs, module, clock)
+
+
+def _going_by(clock: MovedClock, build: Callable[[], App]) -> Callable[[], App]:
+    @cache
+    def app() -> App:
+        return replace(build(), clock=clock)
+
+    return app
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
 from linkwatch_pipeline_tests.builders import a_link
+from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
@@ -203,6 +204,7 @@ class TestNotify:
             register(store, "http://docs.example.com/gone")
             dispatch(functions)
             work(functions)
+            functions.call("dispatch", {"action": "tick"})  # closes the run, which lets its notices go
             assert functions.call("notify")["sent"] == 1
             assert functions.call("notify")["sent"] == 0
             (accepted,) = ses_server.accepted
@@ -242,6 +244,42 @@ class TestHealth:
         assert found == (["run_missing"] if not told["healthy"] else [])
         assert _last(functions, "RunLate") == len(found)
         assert _last(functions, "Heartbeat") == 1
+
+    def test_it_only_reads_even_what_a_dead_writer_left_and_a_run_that_is_to_be_ruled_on(
+        self, ministack: Cloud, world: WorldProcess
+    ) -> None:
+        with fault_proxy(ministack) as proxy, functions_on(proxy.cloud, world) as functions:
+            store = store_on(ministack.client("dynamodb"), functions.table, clock=SystemClock())
+            register(store, "http://docs.example.com/gone")
+            dispatch(functions)
+            work(functions)
+            functions.call("dispatch", {"action": "tick"})
+            leave_a_registry_half_written(ministack, functions.table)
+            proxy.begin()
+            told = functions.call("health")
+            asked = {call.operation for call in proxy.calls} - {"PutMetricData"}
+            assert asked <= {"GetItem", "BatchGetItem", "Query"}
+            assert told["healthy"] is True
+            assert [run.ruling for run in store.runs()] == [None]
+            store.close()
+
+
+def leave_a_registry_half_written(cloud: Cloud, table: str) -> None:
+    """As a process does that dies after its journal was committed and before its links were settled."""
+    client = cloud.client("dynamodb")
+
+    def die(params: dict[str, Any], **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def die_after_commit(params: dict[str, Any], **_: Any) -> None:
+        if params["Item"].get("state") == {"S": "committed"}:
+            for name in ("GetItem", "BatchGetItem", "TransactWriteItems", "BatchWriteItem"):
+                client.meta.events.register(f"before-parameter-build.dynamodb.{name}", die)
+
+    client.meta.events.register("before-parameter-build.dynamodb.PutItem", die_after_commit)
+    links = [a_link(f"half-{n}", f"http://h{n}.example.com/", retired_at=NOW) for n in range(40)]
+    with pytest.raises(KeyboardInterrupt):
+        store_on(client, table, clock=SystemClock()).save_registry(links=[(link, None) for link in links])
 
 
 def _last(functions: Functions, name: str) -> float:

@@ -80,6 +80,13 @@ def test_what_a_row_says_cannot_move_the_cursor(terminal: Terminal, folder: Path
     assert "\x1b" not in terminal.run("submit", "urls.txt").out
 
 
+def test_what_a_row_says_cannot_pass_for_another_line_of_ours(terminal: Terminal, folder: Path) -> None:
+    (folder / "urls.csv").write_text('url\n"https://docs.python.org/\nurls.csv:9: accepted: https://a.example.com/"\n')
+    (folder / "links.json").write_text('[{"link_id": "a", "x\\nlinks.json:9: y": "1"}]')
+    assert not any(line.startswith("urls.csv:9") for line in terminal.run("submit", "urls.csv").out.splitlines())
+    assert not any(line.startswith("links.json:9") for line in terminal.run("import", "links.json").err.splitlines())
+
+
 class TestSubmit:
     @pytest.fixture(autouse=True)
     def owner(self, terminal: Terminal) -> None:

@@ -197,6 +197,7 @@ def test_the_document_has_every_field(watched: Terminal) -> None:
                 **registered,
             }
         ],
+        "score": {"to_mend": 2, "broken": 1, "text_missing": 1, "moved": 0, "unsure": 1, "advice": 0},
         "totals": {
             "by_owner": 1,
             "by_host": 1,

@@ -46,6 +46,8 @@ def test_a_seed_varies_the_visits_and_is_repeatable(terminal: Terminal) -> None:
         ("--links", "10", "--hosts", "2", "--busiest", "4"),
         ("--links", "0"),
         ("--links", "10", "--cooldown", "0.5"),
+        ("--links", "10", "--cooldown", "nan"),
+        ("--links", "10", "--mean-seconds", "nan"),
         (),
     ],
 )

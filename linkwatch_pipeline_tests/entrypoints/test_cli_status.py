@@ -182,6 +182,28 @@ def test_a_database_that_cannot_serve_is_told_in_one_sentence(
     assert "cannot be reached" in watching.refused("status", "show")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "instead_of"),
+    [("SQS_QUEUE_URL", "http://127.0.0.1:9/queue", ""), ("DATABASE_URL_SECRET_ARN", "secret", "DATABASE_URL")],
+)
+def test_aws_without_a_region_is_told_in_one_sentence(
+    watching: Terminal, name: str, value: str, instead_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for region in ("AWS_DEFAULT_REGION", "AWS_REGION", *([instead_of] if instead_of else [])):
+        monkeypatch.delenv(region, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    monkeypatch.setenv(name, value)
+    refused = watching.refused("status", "run", "--once")
+    assert name in refused
+    assert "region" in refused
+
+
+def test_a_long_name_leaves_the_table_readable(watching: Terminal, team: Team) -> None:
+    team.add_service("https://a.example/", name="n" * 10_000)
+    assert max(map(len, watching.fine("status", "show").out.splitlines())) < 160
+    assert watching.fine("status", "show", "--json").document[0]["name"] == "n" * 10_000
+
+
 def test_user_and_history_exclude_each_other(watching: Terminal) -> None:
     assert "--user" in watching.refused("status", "show", "--user", "u", "--history", "s")
 

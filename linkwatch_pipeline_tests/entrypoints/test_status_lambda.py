@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.service_status import row_id
 from linkwatch_pipeline.entrypoints import status_lambda
+from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.tables import make_table, store_on
 from linkwatch_pipeline_tests.services.team import USER, Team
 
 SENT_MS = "1795943107500"  # 2026-11-29T08:25:07.5Z
@@ -39,13 +42,18 @@ def environment(team: Team, ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -
     for name, value in {**ministack.env, **team.env, "SQS_QUEUE_URL": queue}.items():
         monkeypatch.setenv(name, value)
     forget()
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
     yield queue
     forget()
+    root.handlers[:] = before  # the functions' own would write to this test's captured output for ever
+    root.setLevel(level)
+    status_lambda._logs.cache_clear()
 
 
 def forget() -> None:
     """A cold start."""
-    for app in (status_lambda._monitor_app, status_lambda._processor_app):
+    for app in (status_lambda._monitor_app, status_lambda._processor_app, status_lambda._teller_app):
         if app.cache_info().currsize:
             app().close()
         app.cache_clear()
@@ -138,3 +146,32 @@ def test_the_database_may_be_named_by_a_secret(team: Team, ministack: Cloud, mon
     service = team.add_service("https://a.example")
     assert process(record(service, "m1")) == []
     assert len(team.rows(service)) == 1
+
+
+@pytest.fixture
+def outbox(ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The table of the weekly check, which the teller is told of."""
+    name = make_table(ministack)
+    aws = {"PROFILE": "aws", "TABLE": name, "CONTACT": "https://ops.example", "ALLOW_ENDPOINT": "true"}
+    for variable, value in aws.items():
+        monkeypatch.setenv(f"LINKWATCH_{variable}", value)
+    with closing(store_on(ministack.client("dynamodb"), name)) as store:
+        yield store
+
+
+def test_a_change_is_told_to_the_outbox_of_the_weekly_check_once(
+    team: Team, outbox: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATUS_NOTICES", "on")
+    service = team.add_service("https://a.example/")
+    assert process(record(service, "m1", status="DOWN")) == []
+    assert [status_lambda.tell_handler({}, Context()) for _ in range(2)] == [{"told": 1}, {"told": 0}]
+    with team.database() as db:  # as if it had been killed before it wrote down that it told
+        db.run("UPDATE linkwatch_service_changes SET told_at = NULL")
+    assert status_lambda.tell_handler({}, Context()) == {"told": 0}
+    assert [notice.link_id for notice in outbox.notices()] == [f"service-{service}"]
+
+
+def test_a_teller_without_an_outbox_is_an_error_of_the_function() -> None:
+    with pytest.raises(ConfigurationError, match="LINKWATCH_PROFILE"):
+        status_lambda.tell_handler({}, Context())

@@ -26,7 +26,7 @@ def test_the_message_of_the_pending_job_is_sent(store: SqliteStore) -> None:
     store.save_link(a_link(), replaces=None)
     (job,) = dispatched(store, list(store.links()))
     queue = MemoryQueue(VirtualClock())
-    assert enqueue(store, queue, link_id="guide") == job
+    assert enqueue(store, queue, link_id="guide") == job.message
     assert [receipt.job for receipt in queue.receive(limit=10)] == [job.message]
 
 

@@ -22,10 +22,11 @@ from linkwatch_pipeline.domain.errors import MissingExtra, StoreUnavailable, Sto
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.report import WeekExport
 from linkwatch_pipeline.domain.runs import RunCounts
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Warehouse
-from linkwatch_pipeline.use_cases.export_week import PrunedWeek, WeekExport, export_week, prune_history
+from linkwatch_pipeline.use_cases.export_week import PrunedWeek, export_week, prune_history
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, a_run, an_observation
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 

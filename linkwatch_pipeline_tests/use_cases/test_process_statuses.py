@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from linkwatch_pipeline.adapters.status_store.database_url import parse_database_url
 from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
 from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCache
 from linkwatch_pipeline.domain.service_status import StatusMessage, row_id
@@ -152,6 +153,14 @@ def test_what_is_no_newer_status_of_ours_is_replaced(team: Team, processor: Proc
     assert team.read_as_the_original(service)["status"] == "UP"
 
 
+def test_a_key_of_another_type_is_replaced_and_no_other_message_suffers(team: Team, processor: Processor) -> None:
+    first, second = (team.add_service("https://a.example") for _ in range(2))
+    with team.valkey.client() as client:
+        client.hset(f"status:{first}", "status", "UP")
+    assert processor.take(message(first, "m1"), message(second, "m2")).failed == frozenset()
+    assert [team.read_as_the_original(name)["status"] for name in (first, second)] == ["UP", "UP"]
+
+
 def test_without_redis_rows_are_written_and_the_messages_come_back(team: Team, processor: Processor) -> None:
     service = team.add_service("https://a.example")
     processor.take(message(service, "m0"))
@@ -196,6 +205,22 @@ def test_connections_survive_a_restart_between_two_batches(
     assert processor.take(message(service, "m1", minute=1)).failed == frozenset()
     assert len(team.rows(service)) == 2
     assert team.cached(service) is not None
+
+
+def test_a_connection_that_may_only_read_is_opened_anew(team: Team, processor: Processor) -> None:
+    """As after a failover: whom we are connected to is a replica now, and the name leads to another machine."""
+    service = team.add_service("https://a.example")
+    name = parse_database_url(team.database_url).name
+    with team.database() as db:
+        db.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    try:
+        assert processor.take(message(service, "m1")).failed == {"m1"}
+    finally:
+        with team.database() as db:
+            db.run("SET default_transaction_read_only = off")
+            db.run(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    assert processor.take(message(service, "m1")).failed == frozenset()
+    assert len(team.rows(service)) == 1
 
 
 def states(service: str, statuses: str, *, refused: str = "") -> Sequence[StatusMessage]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound
@@ -16,6 +17,7 @@ from linkwatch_pipeline.domain.notices import CLAIM_FOR, NoticeStatus
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, RunState
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport
 from linkwatch_pipeline.use_cases.release import discard_run, release_notices, release_run
+from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline_tests.builders import MONDAY, RETRY_ID, RUN_ID, a_run, after
 from linkwatch_pipeline_tests.use_cases.office import Office
 
@@ -233,3 +235,16 @@ def test_a_missed_week_is_nothing_to_rule_on(early: Office) -> None:
     ruling = ruling_of(early)
     assert ruling is not None
     assert ruling.kind is RulingKind.RELEASED
+
+
+def test_who_only_reads_names_a_suspect_run_and_leaves_the_ruling_to_others(early: Office, tmp_path: Path) -> None:
+    suspect(early)
+    metrics = LocalMetrics(tmp_path / "metrics.jsonl")
+    findings = watch_health(early.store, metrics, clock=early.clock, only_reads=True)
+    assert ruling_of(early) is None
+    assert early.notice("link-0:1").status is NoticeStatus.PENDING
+    held = [finding for finding in findings if finding.subject == RUN_ID]
+    assert held == [f for f in watch_health(early.store, metrics, clock=early.clock) if f.subject == RUN_ID] != []
+    ruling = ruling_of(early)
+    assert ruling is not None
+    assert ruling.kind is RulingKind.HELD

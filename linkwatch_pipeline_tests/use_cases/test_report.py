@@ -17,10 +17,11 @@ from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.links import Link, Place
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
+from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.runs import JobStatus, Run, RunState, count_chains, missed_run, retry_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.use_cases.export_week import prune_history
-from linkwatch_pipeline.use_cases.report import CoverageReport, newest_week, report_week
+from linkwatch_pipeline.use_cases.report import newest_week, report_week
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, a_run, an_observation, dispatched
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 

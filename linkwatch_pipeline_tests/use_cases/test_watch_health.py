@@ -91,10 +91,10 @@ def test_where_it_may_not_write_it_finds_the_same_and_writes_nothing(office: Off
     office.run({"guide": 404})
     until(office, MONDAY + WEEK - timedelta(days=1))
     before = list(office.store.runs()), list(office.store.notices())
-    assert look(office, may_write=False) == [("run_unreleased", RUN_ID)]
+    assert look(office, only_reads=True) == [("run_unreleased", RUN_ID)]
     assert (list(office.store.runs()), list(office.store.notices())) == before
     until(office, MONDAY + 2 * WEEK)
-    assert ("week_missed", weekly_run_id(MONDAY + WEEK)) in look(office, may_write=False)
+    assert ("week_missed", weekly_run_id(MONDAY + WEEK)) in look(office, only_reads=True)
     assert (list(office.store.runs()), list(office.store.notices())) == before
     assert ("run_unreleased", RUN_ID) not in look(office)
     assert len(list(office.store.runs())) == 2

@@ -15,9 +15,17 @@ import pytest
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 from linkwatch_pipeline.domain.errors import InvalidInput, QueueError
 from linkwatch_pipeline.domain.planning import Pace
-from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, Run, RunState
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, RunState
 from linkwatch_pipeline.ports import Queue, Receipt
-from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue, work_on_queue
+from linkwatch_pipeline.use_cases.dispatch import dispatch_run
+from linkwatch_pipeline.use_cases.start_week import start_week
+from linkwatch_pipeline.use_cases.work_on_queue import (
+    begin_on_queue,
+    check_messages,
+    send_heads,
+    tick_on_queue,
+    work_on_queue,
+)
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs, make_queues
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
@@ -181,6 +189,41 @@ def test_a_queue_that_lost_everything_is_filled_again(case: Case) -> None:
     assert dict(run.totals.by_end) == {"reachable": 6}
 
 
+class Refusing:
+    """Refuses what is to be sent at once, so many times, and hands everything else on."""
+
+    def __init__(self, queue: Queue, times: int) -> None:
+        self._queue = queue
+        self._times = times
+
+    def send(self, jobs: list[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
+        if not delay and self._times:
+            self._times -= 1
+            raise QueueError("not today")
+        self._queue.send(jobs, delay=delay)
+
+
+def heads_one_second_apart(case: Case) -> list[tuple[JobRecord, timedelta]]:
+    case.engine.register(urls(1, 1))
+    now = case.clock.now()
+    run = dispatch_run(case.store, start_week(case.store, MONDAY, now=now), now=now)
+    return [(job, SECOND * n) for n, job in enumerate(case.store.jobs(run.run_id))]
+
+
+def test_heads_that_the_queue_does_not_take_are_offered_again_in_the_same_call(case: Case) -> None:
+    assert send_heads(Refusing(case.queue, times=1), heads_one_second_apart(case)) == 2  # type: ignore[arg-type]
+    case.clock.advance(SECOND)
+    assert len(case.queue.receive(limit=10)) == 2
+
+
+def test_a_head_that_is_refused_again_keeps_no_other_back_and_is_told(case: Case) -> None:
+    heads = heads_one_second_apart(case)
+    with pytest.raises(QueueError, match="not today"):
+        send_heads(Refusing(case.queue, times=2), heads)  # type: ignore[arg-type]
+    case.clock.advance(SECOND)
+    assert [receipt.job for receipt in case.queue.receive(limit=10)] == [heads[1][0].message]
+
+
 def test_without_an_open_run_the_tick_is_idle(case: Case) -> None:
     silent = replace(case.engine.parts())
 
@@ -246,6 +289,18 @@ def test_what_fails_in_our_hands_is_told_and_not_acknowledged(case: Case, caplog
     assert done == [False, True]
     (told,) = [record for record in caplog.records if record.getMessage() == "check failed"]
     assert vars(told)["job_id"] == receipts[0].job.job_id
+
+
+def test_the_next_message_of_a_host_comes_when_every_clock_agrees_that_it_has_rested(case: Case) -> None:
+    case.engine.register(urls(2))
+    case.begin()
+    parts = replace(case.engine.parts(), skew=2 * SECOND)
+    (first,) = case.queue.receive()
+    assert asyncio.run(check_messages(parts, case.queue, [first.job])) == [True]
+    while not (received := case.queue.receive()):
+        case.clock.advance(SECOND)
+    assert asyncio.run(check_messages(parts, case.queue, [received[0].job])) == [True]
+    assert len(list(case.store.observations())) == 2  # at its first delivery: it was not deferred
 
 
 class TestWorker:

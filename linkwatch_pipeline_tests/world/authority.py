@@ -9,7 +9,7 @@ from functools import cache
 
 import trustme
 
-KINDS = ("good", "wrong_name", "expired", "unknown_ca")
+KINDS = ("good", "wrong_name", "expired", "unknown_ca", "common_name")
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 _NOT_SO_LONG_AGO = datetime(2020, 2, 1, tzinfo=UTC)
 
@@ -51,6 +51,8 @@ class Authority:
                 issued = self._trusted.issue_cert(host)
             case "wrong_name":
                 issued = self._trusted.issue_cert("somebody-else.example.com")
+            case "common_name":  # the host's name stands only where it stood before RFC 2818
+                issued = self._trusted.issue_cert("a@example.com", common_name=host)
             case "expired":
                 issued = self._trusted.issue_cert(host, not_before=_LONG_AGO, not_after=_NOT_SO_LONG_AGO)
             case _:

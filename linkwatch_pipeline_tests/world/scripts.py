@@ -86,8 +86,8 @@ class Site:
     """A host. A target is looked for in `pages` whole, then without its query; others get `otherwise`.
 
     `down` True refuses every connection; the weeks named reset them. `greeting` replaces HTTP altogether: it is
-    called as soon as somebody connects. `certificate` is `good`, `wrong_name`, `expired`, `unknown_ca`, or `none` for
-    plain HTTP on the TLS port.
+    called as soon as somebody connects. `certificate` is `good`, `wrong_name`, `expired`, `unknown_ca`, `common_name`,
+    or `none` for plain HTTP on the TLS port.
     """
 
     pages: Mapping[str, Script] = field(default_factory=dict)

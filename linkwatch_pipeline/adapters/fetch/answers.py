@@ -25,6 +25,9 @@ _CHALLENGE_MARKS = (
 _REMAINING_HEADERS = ("x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining")
 # `"default";r=0;t=30` (draft 8 and later) and `limit=10, remaining=0, reset=30` (draft 3 to 6)
 _NOTHING_LEFT = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*0+(?:\.0*)?\s*(?:$|[;,])", re.IGNORECASE)
+# zlib's window bits. 47: gzip or zlib by its header; some servers send "deflate" without any.
+_WINDOWS = {"gzip": (47,), "x-gzip": (47,), "deflate": (47, -15)}
+_PIECE = 1024  # bytes
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -86,31 +89,52 @@ def media_type(headers: Headers) -> tuple[str | None, str | None]:
 def decode(raw: bytes, *, complete: bool, headers: Headers) -> Content:
     """Take one layer of gzip or deflate off, although identity was asked for; anything else stays as it is.
 
+    What stays packed cannot be read, so it is not all that the page says: incomplete. Plain text that only claims to be
+    packed is the page itself.
+
     Args: complete: whether `raw` is the whole body.
     """
-    encodings = (headers.text("content-encoding") or "").strip().lower()
-    if encodings not in ("gzip", "x-gzip", "deflate") or not raw:
+    named = (part.strip().lower() for part in (headers.text("content-encoding") or "").split(","))
+    encodings = [name for name in named if name not in ("", "identity")]
+    if not encodings or not raw:
         return Content(raw, complete)
-    # 47: gzip or zlib by its header. Some servers send "deflate" without any.
-    for window in (47, -15) if encodings == "deflate" else (47,):
+    for window in _WINDOWS.get(encodings[0], ()) if len(encodings) == 1 else ():
         content = _inflate(raw, window, complete)
         if content is not None:
             return content
-    return Content(raw, complete)
+    return Content(raw, complete and _is_text(raw))
 
 
 def _inflate(raw: bytes, window: int, complete: bool) -> Content | None:
     """Piece by piece, so that what came before a defect is kept; None if not a byte could be decoded."""
     inflater = zlib.decompressobj(window)
     body = b""
-    try:
-        for start in range(0, len(raw), 1024):
-            body += inflater.decompress(raw[start : start + 1024], MAX_BODY_BYTES + 1 - len(body))
-            if len(body) > MAX_BODY_BYTES:
-                return Content(body[:MAX_BODY_BYTES], False)
-    except zlib.error:
-        return Content(body, False) if body else None
+    for start in range(0, len(raw), _PIECE):
+        before, piece = inflater.copy(), raw[start : start + _PIECE]
+        try:
+            body += inflater.decompress(piece, MAX_BODY_BYTES + 1 - len(body))
+        except zlib.error:
+            body += _until_defect(before, piece, MAX_BODY_BYTES - len(body))
+            return Content(body, False) if body else None
+        if len(body) > MAX_BODY_BYTES:
+            return Content(body[:MAX_BODY_BYTES], False)
     return Content(body, complete and inflater.eof and not inflater.unused_data)
+
+
+def _until_defect(inflater: zlib._Decompress, piece: bytes, room: int) -> bytes:
+    """Byte by byte: what a piece with a defect holds before it, at most `room` bytes."""
+    body = b""
+    try:
+        for position in range(len(piece)):
+            if len(body) < room:
+                body += inflater.decompress(piece[position : position + 1], room - len(body))
+    except zlib.error:
+        pass
+    return body
+
+
+def _is_text(raw: bytes) -> bool:
+    return not any(byte < 0x20 and byte not in b"\t\n\f\r" for byte in raw)
 
 
 def _printable(value: bytes) -> str:

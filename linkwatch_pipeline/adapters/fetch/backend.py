@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from ipaddress import ip_address
+from itertools import zip_longest
 from typing import Any
 
 import httpcore
@@ -113,7 +114,8 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         except (ssl.SSLError, ssl.CertificateError) as exc:
             raise NetworkTrouble(_tls_reason(exc), str(exc)) from exc
         except OSError as exc:
-            raise NetworkTrouble(_network_reason(exc), str(exc)) from exc
+            # An end without a number is an orderly one: the peer read our greeting and did not agree on TLS.
+            raise NetworkTrouble(Reason.TLS if exc.errno is None else _network_reason(exc), str(exc)) from exc
         return self
 
     async def aclose(self) -> None:
@@ -152,7 +154,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         answers = await self._resolve(host, port)
         for address in answers:  # one bad answer among good ones is a trap, so all are judged before any is dialled
             self._policy.judge_address(*address)
-        self.stream = await self._connect(answers[:MOST_ADDRESSES])
+        self.stream = await self._connect(_in_turns(answers)[:MOST_ADDRESSES])
         return self.stream
 
     async def connect_unix_socket(
@@ -208,6 +210,14 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         if (ip_address(peer[0]), peer[1]) != (ip_address(ip), port):
             stream.abort()
             raise RefusedUrl(Reason.BLOCKED_ADDRESS, f"dialled {ip} port {port} but reached {peer[0]} port {peer[1]}")
+
+
+def _in_turns(answers: Answers) -> Answers:
+    """Best first, but IPv6 and IPv4 in turns (RFC 8305): where one has no way out, the other is tried in time."""
+    best_is_v6 = ":" in answers[0][0]
+    alike = [address for address in answers if (":" in address[0]) is best_is_v6]
+    others = [address for address in answers if (":" in address[0]) is not best_is_v6]
+    return [address for pair in zip_longest(alike, others) for address in pair if address is not None]
 
 
 def _network_reason(exc: OSError, *, connecting: bool = False) -> Reason:

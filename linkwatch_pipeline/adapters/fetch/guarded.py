@@ -59,7 +59,8 @@ class GuardedFetcher:
         policy: which URLs and addresses may be visited.
         user_agent: who we are and where to complain.
         resolver: names to addresses; by default the machine's, or none if the policy does not look names up.
-        ssl_context: whom to trust; by default the public certificate authorities.
+        ssl_context: whom to trust; by default the public certificate authorities. It is told to read host names where
+            RFC 9525 lets them stand only, among a certificate's alternative names.
         deadline: network time of one look, from the first look-up to the last byte, over all hops. Real time.
         dial: how a judged address is connected to.
     """
@@ -80,12 +81,14 @@ class GuardedFetcher:
         self._clock = clock
         self._deadline = deadline.total_seconds()
         self._max_redirects = max_redirects
+        ssl_context = ssl_context or _public_trust()
+        ssl_context.hostname_checks_common_name = False
         self._own_resolver = SystemResolver() if resolver is None and policy.looks_up_names else None
         self._visitor = Visitor(
             policy=policy,
             resolver=resolver or self._own_resolver or no_names,
             dial=dial,
-            ssl_context=ssl_context or _public_trust(),
+            ssl_context=ssl_context,
             user_agent=user_agent,
         )
 

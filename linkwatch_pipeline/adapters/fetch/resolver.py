@@ -12,7 +12,9 @@ from typing import Protocol
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.urls import RefusedUrl
 
-MOST_THREADS = 32
+# A name whose servers are silent holds a thread for about 30 s, three times as long as its check waits for it. So 20
+# checks at once can hold 60, and one more name has to find a free thread still.
+MOST_THREADS = 128
 
 Answers = list[tuple[str, int]]
 
@@ -29,7 +31,8 @@ class SystemResolver:
     """`getaddrinfo`, in threads of its own.
 
     The loop's default executor has few threads, and a look-up cannot be cancelled: some stuck names would starve all
-    others there. The threads are daemons, so that a stuck look-up delays no exit.
+    others there. The threads are daemons, so that a stuck look-up delays no exit. Each is started when it is needed.
+    A name that nobody waits for any more when its turn comes is not looked up.
 
     Args: look_up: (host, port) -> answers, blocking; another one in tests.
     """
@@ -38,6 +41,8 @@ class SystemResolver:
         self._look_up = look_up or _get_address_info
         self._most_threads = threads
         self._threads = 0
+        self._unfinished = 0  # look-ups that wait or go on
+        self._lock = threading.Lock()
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     async def __call__(self, host: str, port: int) -> Answers:
@@ -45,6 +50,8 @@ class SystemResolver:
         answer: asyncio.Future[Answers] = loop.create_future()
 
         def look_up() -> None:
+            if answer.cancelled():
+                return
             try:
                 found = self._look_up(host, port)
             except Exception as error:  # carried to the caller, whatever it is
@@ -52,6 +59,8 @@ class SystemResolver:
             else:
                 _deliver(loop, _finish_unless_done, answer, found)
 
+        with self._lock:
+            self._unfinished += 1
         self._waiting.put(look_up)
         self._start_thread()
         return await answer
@@ -63,13 +72,15 @@ class SystemResolver:
         self._threads = 0
 
     def _start_thread(self) -> None:
-        if self._threads < self._most_threads:
+        if self._threads < min(self._unfinished, self._most_threads):
             self._threads += 1
             threading.Thread(target=self._work, name="linkwatch-resolver", daemon=True).start()
 
     def _work(self) -> None:
         while (look_up := self._waiting.get()) is not None:
             look_up()
+            with self._lock:
+                self._unfinished -= 1
 
 
 async def no_names(host: str, port: int) -> Answers:

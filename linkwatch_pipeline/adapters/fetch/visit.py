@@ -31,6 +31,8 @@ _SIDE_BODY_PATIENCE = timedelta(seconds=2)
 _END_PATIENCE = timedelta(seconds=1)
 # So many bytes in a row without one byte of body are trailers (or other padding), not a page.
 _TRAILER_ALLOWANCE = 16 * 1024
+# No page needs so many; their bytes have a bound of their own.
+_MOST_HEADERS = 500
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ class Visitor:
         if response.status < 200:
             raise NetworkTrouble(Reason.PROTOCOL, f"status {response.status} is not a final one")
         visit.tls_not_after = _not_after(backend)
+        if len(response.headers) > _MOST_HEADERS:
+            raise NetworkTrouble(Reason.OVERSIZE_HEADERS, f"{len(response.headers)} headers")
         visit.headers = Headers.read(response.headers)
         visit.status = response.status
         if visit.status in FOLLOWED or visit.status in _WITHOUT_BODY:

@@ -18,6 +18,7 @@ from linkwatch_pipeline.domain.findings import (
     Grouping,
     LinkAvailability,
     LinkChange,
+    LinkEnd,
     MovedLink,
     SlowHost,
     SuspectedPage,
@@ -71,6 +72,10 @@ class DuckDBReports:
     def groups(self, week: datetime, *, by: Grouping, most: int) -> Ranked[GroupCount]:
         """The week's links by owner, host or file, those with the most broken ones first, then the largest."""
         return _ranked(self._ask("groups", week, week, **_within(week), by=by.value, most=most), _group)
+
+    def link_ends(self, week: datetime) -> Sequence[LinkEnd]:
+        """Each link of a week by its last look, in id order."""
+        return [_end(*row) for row in self._ask("link_ends", week, week, **_within(week))]
 
     def worst_hosts(self, week: datetime, *, most: int) -> Ranked[HostTrouble]:
         """The hosts with the most links broken, uncertain or throttled, the worst first."""
@@ -143,6 +148,16 @@ def _ranked(rows: list[tuple[Any, ...]], make: Any) -> Ranked[Any]:
 
 def _group(name: str | None, links: int, outcomes: Mapping[str, int]) -> GroupCount:
     return GroupCount(name=name, links=links, outcomes={o: outcomes[o.value] for o in Outcome if o.value in outcomes})
+
+
+def _end(link_id: str, url: str, outcome: str, reason: str | None, latency_ms: int | None) -> LinkEnd:
+    return LinkEnd(
+        link_id=link_id,
+        url=url,
+        outcome=Outcome(outcome),
+        reason=Reason(reason) if reason is not None else None,
+        latency_ms=latency_ms,
+    )
 
 
 def _host_trouble(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, FindPlace
+from linkwatch_pipeline.adapters.status_store.rest import Rest
 from linkwatch_pipeline.domain.errors import MissingExtra, StoreError, StoreUnavailable, StoreUnusable
 
 T = TypeVar("T")
@@ -18,19 +19,25 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = 8.0  # for a connection, and for each answer
 APPLICATION = "linkwatch"
 # SQLSTATE classes: the server goes down, has no room, or asks for another try. Nothing was written.
-_PASSING = ("08", "40", "53", "55", "57", "58")
+# 25: it was a writer when we connected and reads only now, as after a failover.
+_PASSING = ("08", "25", "40", "53", "55", "57", "58")
 _LOGIN = "28"
+_NO_TLS = "Server refuses SSL"  # pg8000's words
+_PLAIN = "Switch TLS on there, or add ?sslmode=disable to DATABASE_URL if the way to it is safe."
 _ABSENT = ("42P01", "42703")  # no such table, no such column
 
 
 class Connection:
     """Runs pieces of work, each in a transaction of its own. For one thread at a time.
 
-    Args: find: where the database is. Asked again when the login is refused, since a secret may have been rotated.
+    Args:
+        find: where the database is. Asked again when the login is refused, since a secret may have been rotated.
+        rest: leaves a server alone that does not answer; None asks it each time.
     """
 
-    def __init__(self, find: FindPlace) -> None:
+    def __init__(self, find: FindPlace, *, rest: Rest | None = None) -> None:
         self._find = find
+        self._rest = rest
         self._place: DatabasePlace | None = None
         self._open: Any = None
 
@@ -40,13 +47,7 @@ class Connection:
         Args: work: given pg8000's native connection.
         Raises: StoreUnavailable, StoreUnusable; DatabaseError of pg8000 for what one statement's values made wrong.
         """
-        was_open = self._open is not None
-        try:
-            return self._in_transaction(work)
-        except StoreUnavailable:
-            if not was_open:  # a fresh one: the server is really not there
-                raise
-        return self._in_transaction(work)
+        return self._run(work) if self._rest is None else self._rest.ask(lambda: self._run(work))
 
     def close(self) -> None:
         """End the connection, if there is one."""
@@ -57,6 +58,15 @@ class Connection:
             opened.close()
         except Exception as error:  # a broken connection cannot say goodbye
             logger.debug("closing a broken connection: %s", error)
+
+    def _run(self, work: Callable[[Any], T]) -> T:
+        was_open = self._open is not None
+        try:
+            return self._in_transaction(work)
+        except StoreUnavailable:
+            if not was_open:  # a fresh one: the server is really not there
+                raise
+        return self._in_transaction(work)
 
     def _in_transaction(self, work: Callable[[Any], T]) -> T:
         from pg8000.exceptions import DatabaseError, InterfaceError
@@ -120,7 +130,7 @@ class Connection:
                     place.user,
                     host=place.host,
                     database=place.name,
-                    password=place.password,
+                    password=place.password or "",  # for a server that asks for one: it says what is wrong
                     sock=sock,
                     ssl_context=place.ssl_context(),
                     application_name=APPLICATION,
@@ -132,7 +142,9 @@ class Connection:
             ) from error
         except DatabaseError as error:
             raise _refused_by(place, error) from error
-        except (InterfaceError, OSError, EOFError) as error:
+        except (InterfaceError, OSError, EOFError, UnicodeError) as error:  # the last: a host that no name can have
+            if _NO_TLS in str(error):
+                raise StoreUnusable(f"PostgreSQL at {place} has no TLS. {_PLAIN}") from error
             raise StoreUnavailable(f"PostgreSQL at {place} cannot be reached: {error}") from error
         self._place = place
         return opened

@@ -11,6 +11,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -73,9 +74,13 @@ def parse_database_url(text: str, *, setting: str = "DATABASE_URL") -> DatabaseP
     if not host or not parts.username or not parts.path.strip("/"):
         missing = "host" if not host else "user" if not parts.username else "database name"
         raise ConfigurationError(f"{setting} has no {missing}. {_MEND}")
+    if unquote(host).startswith("/"):
+        raise ConfigurationError(f"{setting} names a Unix socket, and linkwatch speaks TCP. {_MEND}")
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # what stands there may be half a password
+        raise ConfigurationError(f"{setting} has an @ behind its host. {_MEND}")
     options = dict(parse_qsl(parts.query))
     for name in sorted(options.keys() - set(_USED)):
-        logger.warning("%s: the option %s is not used", setting, name)
+        _warn_unused(setting, name)
     return DatabasePlace(
         host=unquote(host),
         port=port or DEFAULT_PORT,
@@ -121,6 +126,11 @@ def parse_secret(text: str) -> DatabasePlace:
     mode = f"?sslmode={content['sslmode']}" if content.get("sslmode") else ""
     port = content.get("port") or DEFAULT_PORT
     return parse_database_url(f"postgresql://{user}:{password}@{content['host']}:{port}/{name}{mode}", setting=setting)
+
+
+@cache  # once: the URL is read again for each connection
+def _warn_unused(setting: str, option: str) -> None:
+    logger.warning("%s: the option %s is not used", setting, option)
 
 
 FindPlace = Callable[[], DatabasePlace]

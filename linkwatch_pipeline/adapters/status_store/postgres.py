@@ -13,6 +13,7 @@ from typing import Any
 from linkwatch_pipeline.adapters.status_store.changes import write_changes
 from linkwatch_pipeline.adapters.status_store.connection import Connection, sqlstate
 from linkwatch_pipeline.adapters.status_store.database_url import FindPlace
+from linkwatch_pipeline.adapters.status_store.rest import Rest
 from linkwatch_pipeline.domain.service_changes import ServiceChange
 from linkwatch_pipeline.domain.service_status import SeenStatus, Service, ServiceDay, Status, StatusRecord
 from linkwatch_pipeline.domain.timestamps import format_seconds, parse_utc
@@ -65,10 +66,11 @@ class PostgresStatusStore:
         find: where the database is.
         confirm: after how many failures in a row a change is written for telling; None writes none, and then the
             tables of linkwatch's own need not exist.
+        rest: leaves a server alone that does not answer.
     """
 
-    def __init__(self, find: FindPlace, *, confirm: int | None = None) -> None:
-        self._connection = Connection(find)
+    def __init__(self, find: FindPlace, *, confirm: int | None = None, rest: Rest | None = None) -> None:
+        self._connection = Connection(find, rest=rest)
         self._confirm = confirm
 
     def services(self, *, user_id: str | None = None) -> list[Service]:
@@ -162,6 +164,8 @@ class PostgresStatusStore:
 
 def _seen(row: Sequence[Any]) -> SeenStatus:
     status, response_time, checked_at = row
+    if response_time is not None:
+        response_time = round(response_time, 2)  # a column of type real adds digits that nobody measured
     return SeenStatus(status=status, response_time=response_time, checked_at=_utc(checked_at))
 
 

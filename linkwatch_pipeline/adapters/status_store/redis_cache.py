@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from linkwatch_pipeline.adapters.status_store.rest import Rest
 from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from linkwatch_pipeline.domain.service_status import (
     LIVES_FOR,
@@ -26,8 +27,8 @@ _MEND = "Give it as redis://HOST:6379/0, or rediss:// for TLS."
 # Compared on the server: between reading and writing, another processor may have written a newer one. `checked_at`
 # has one width, so text order is time order. What is no status of ours is replaced.
 _PUT = """
-local there = redis.call('GET', KEYS[1])
-if there then
+local there = redis.pcall('GET', KEYS[1])  -- a key of another type is an error, and no status of ours
+if type(there) == 'string' then
     local read, content = pcall(cjson.decode, there)
     if read and type(content) == 'table' and type(content.checked_at) == 'string'
             and content.checked_at > ARGV[2] then
@@ -45,11 +46,13 @@ class RedisStatusCache:
     Args:
         url: `redis://` or, with TLS and a verified certificate, `rediss://`.
         lives_for: how long a status is there.
+        rest: leaves a server alone that does not answer.
     Raises: ConfigurationError if the URL cannot be one, MissingExtra.
     """
 
-    def __init__(self, url: str, *, lives_for: timedelta = LIVES_FOR) -> None:
+    def __init__(self, url: str, *, lives_for: timedelta = LIVES_FOR, rest: Rest | None = None) -> None:
         self._client = _client(url)
+        self._rest = rest
         self._seconds = int(lives_for.total_seconds())
 
     def put(self, records: Sequence[StatusRecord]) -> None:
@@ -63,7 +66,7 @@ class RedisStatusCache:
                 pipe.eval(_PUT, 1, status_key(record.service_id), status_value(record), moment, self._seconds)
             return list(pipe.execute())
 
-        _asked(write)
+        _asked(write) if self._rest is None else self._rest.ask(lambda: _asked(write))
 
     def get(self, service_ids: Sequence[str]) -> dict[str, SeenStatus]:
         found: dict[str, SeenStatus] = {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from linkwatch_pipeline.domain.errors import MissingExtra, QueueError
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra, QueueError
 from linkwatch_pipeline.domain.service_status import ServiceCheck, StatusMessage, encode_check
 
 logger = logging.getLogger(__name__)
@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 RECEIVED_TOGETHER = 10
 _TRIES = 3
 _REFUSED = "refused"  # a message attribute; readers that do not know it are not disturbed
+_REGION = "Set AWS_DEFAULT_REGION, and AWS_PROFILE if the machine has several."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -102,16 +103,20 @@ class SqsStatusQueue:
 def sqs_client(url: str) -> Any:
     """A client that makes each call once: botocore's own retries would send again what may have been taken.
 
-    Raises: MissingExtra.
+    Raises: MissingExtra, ConfigurationError if there is no region.
     """
     try:
         import boto3
         from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
     except ImportError:
         raise MissingExtra("aws", "a queue on SQS (SQS_QUEUE_URL)") from None
     retries = {"mode": "standard", "total_max_attempts": 1}
     config = Config(connect_timeout=2, read_timeout=10, retries=retries, max_pool_connections=4)
-    return boto3.client("sqs", config=config, **_region(url))
+    try:
+        return boto3.client("sqs", config=config, **_region(url))
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigurationError(f"no client for SQS_QUEUE_URL: {error} {_REGION}") from error
 
 
 def message_from_event(record: Mapping[str, Any]) -> StatusMessage:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
@@ -32,10 +31,9 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import (
     Put,
 )
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
-from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
+from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.ports import Clock
 
-ABANDONED_AFTER = timedelta(minutes=1)  # an open journal this old: its writer is dead
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _JOURNAL, _NEXT = "pending", "next"
 
@@ -79,19 +77,22 @@ class Journal:
             raise _stale(operations[conflict.failed[0]][0]) from conflict
 
     def visible(self, item: Item | None) -> Item | None:
-        """What counts of an item as it was read: the item itself unless it is marked."""
+        """What counts of an item as it was read: the item itself unless it is marked.
+
+        Nothing is written, so that whoever may only read can read everything. Who writes the item next settles it.
+        """
         while item is not None and _JOURNAL in item:
-            state = self._state_of(item, impatient=False)
-            if state == _OPEN:
-                return _content(item, _ABORTED)
-            item = self._settled(item, state)
+            journal = self._table.get(_journal_key(item[_JOURNAL]["S"]))
+            if journal is not None:
+                return _content(item, _COMMITTED if journal["state"]["S"] == _COMMITTED else _ABORTED)
+            item = self._table.get(key_of(item))  # its journal is gone: it was settled since it was read
         return item
 
     def settled(self, key: Key) -> Item | None:
         """The item, free of marks, for somebody who is going to write it: who is still writing it has to give up."""
         item = self._table.get(key)
         while item is not None and _JOURNAL in item:
-            item = self._settled(item, self._state_of(item, impatient=True))
+            item = self._settled(item, self._ended(item))
         return item
 
     def _write_in_steps(self, changes: Sequence[Change]) -> None:
@@ -160,16 +161,13 @@ class Journal:
                 self._table.transact(_settling(item, state))
         return self._table.get(key_of(item))
 
-    def _state_of(self, item: Item, *, impatient: bool) -> str | None:
-        """What its journal says of a marked item; None if that is gone, since then the item is settled by now."""
+    def _ended(self, item: Item) -> str | None:
+        """What its journal, ended now, says of a marked item; None if that is gone: the item is settled by then."""
         name = item[_JOURNAL]["S"]
         found = self._table.get(_journal_key(name))
         if found is None:
             return None
-        age = self._clock.now() - parse_utc(found["begun_at"]["S"])
-        if found["state"]["S"] == _OPEN and (impatient or age > ABANDONED_AFTER):
-            return self._decide(name, _ABORTED)
-        return str(found["state"]["S"])
+        return self._decide(name, _ABORTED) if found["state"]["S"] == _OPEN else str(found["state"]["S"])
 
 
 def _settling(item: Item, state: str) -> list[Operation]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
-from linkwatch_pipeline.entrypoints.cli.output import complain, note, say
+from linkwatch_pipeline.entrypoints.cli.output import complain, note, one_line, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
 KINDS = (".csv", ".json", ".yaml", ".yml")
@@ -34,7 +34,7 @@ def import_file(context: click.Context, file: Path) -> int:
         warn_of_unreachable(context, filter(None, map(app.store.get_link, ids)))
     if done.problems:
         for problem in done.problems:
-            note(f"{file}:{problem.line}: {problem.field}: {problem.problem}")
+            note(one_line(f"{file}:{problem.line}: {problem.field}: {problem.problem}"))
         lines = len({problem.line for problem in done.problems})
         complain(f"{file} has something wrong on {lines} line{'s' if lines > 1 else ''}; nothing was written.")
         return EXIT_REFUSED

@@ -10,7 +10,7 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
-from linkwatch_pipeline.entrypoints.cli.output import complain, print_json, say
+from linkwatch_pipeline.entrypoints.cli.output import complain, one_line, print_json, say
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.mail_events import MailEvent
@@ -84,6 +84,6 @@ def _tell(read: _Read, report: ReconcileReport) -> None:
     say(f"changed {report.changed}, nothing new {report.unchanged}, ignored {read.ignored}")
     for news in report.bad_news:
         whose = ", ".join(news.teams) or "an address that is no team's now"
-        say(f"{news.kind.value}: {news.transition_id}, {whose}: {news.detail}")
+        say(one_line(f"{news.kind.value}: {news.transition_id}, {whose}: {news.detail}"))
     for mail_id in report.unmatched:
-        say(f"no notice for mail {mail_id}")
+        say(one_line(f"no notice for mail {mail_id}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -16,30 +17,52 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.domain.findings import GroupCount, LinkAvailability
     from linkwatch_pipeline.domain.links import Link
     from linkwatch_pipeline.domain.reasons import Reason
-    from linkwatch_pipeline.use_cases.report import CoverageReport
+    from linkwatch_pipeline.domain.report import CoverageReport
 
 T = TypeVar("T")
 
 SHOWN = 20  # rows of each list on a terminal
 SHOWN_OF_ADVICE = 5
 WEEKS_SHOWN = 13
+FORMATS = ("csv", "json", "markdown", "junit", "sarif")
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
 @click.option("--week", metavar="MONDAY", help="Such as 2026-09-28; the newest week without it.")
 @values.as_json
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Print the findings in this format.")
+@click.option("--out", metavar="FILE", type=_FILE, help="Write what --format prints into a file.")
+@click.option("--html", metavar="FILE", type=_FILE, help="Write the report as one HTML file.")
+@click.option("--overview", metavar="DIR", type=_FOLDER, help="Write an HTML page for each owner, and an index.")
+@click.option("--patches", metavar="DIR", type=_FOLDER, help="Write patch files for links that moved for good.")
+@click.option("--handbook", metavar="PATH", type=_FOLDER, help="The folder that was scanned, for --patches.")
 @click.pass_context
-def report(context: click.Context, week: str | None, as_json: bool) -> None:
-    """Show a week's coverage and outcomes, beside all weeks before it."""
+def report(context: click.Context, /, week: str | None, as_json: bool, form: str | None, **paths: Path | None) -> None:
+    """Show a week's coverage and outcomes, beside all weeks before it, or write them for people and pipelines."""
     from linkwatch_pipeline.domain.timestamps import parse_week
-    from linkwatch_pipeline.entrypoints.cli.report_document import report_document
-    from linkwatch_pipeline.use_cases.report import newest_week, report_week
+    from linkwatch_pipeline.entrypoints.cli.report_files import check_paths, write_files
+    from linkwatch_pipeline.use_cases.report import ALL_ROWS, MOST_ROWS, newest_week, report_week
 
     asked = parse_week(week) if week is not None else None
-    with open_app(context) as app:
+    if as_json and form is not None:
+        raise click.UsageError("Give --json or --format, not both.")
+    check_paths(form, **paths)
+    whole = form is not None or any(paths.values())
+    with open_app(context) as app, app.shared_warehouse() as warehouse:
         monday = asked or newest_week(app.store, app.reports, now=app.clock.now())
-        found = report_week(app.store, app.warehouse, app.reports, monday, clock=app.in_week(monday).clock)
-    print_json(report_document(found)) if as_json else _print_report(found)
+        clock = app.in_week(monday).clock
+        most = ALL_ROWS if whole else MOST_ROWS
+        found = report_week(app.store, warehouse, app.reports, monday, clock=clock, most=most)
+        if whole:
+            write_files(app, found, form, **paths)
+    if as_json:
+        from linkwatch_pipeline.entrypoints.cli.report_document import report_document
+
+        print_json(report_document(found))
+    elif not whole:
+        _print_report(found)
 
 
 def _print_report(found: CoverageReport) -> None:

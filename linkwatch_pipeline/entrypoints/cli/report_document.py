@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linkwatch_pipeline.domain.coverage import Ranked, WeekCount
     from linkwatch_pipeline.domain.links import Link
-    from linkwatch_pipeline.use_cases.report import CoverageReport
+    from linkwatch_pipeline.domain.report import CoverageReport
 
 LISTS = (
     "by_owner",
@@ -39,6 +39,7 @@ def report_document(found: CoverageReport) -> dict[str, object]:
     return {
         "week": week_key(found.this_week.week),
         "this_week": _week_document(found.this_week),
+        "score": {"to_mend": found.score.to_mend, **asdict(found.score)},
         "weeks": [_week_document(each) for each in found.weeks],
         **{name: [_row_document(row, found.links) for row in each.rows] for name, each in lists.items()},
         "totals": {name: each.total for name, each in lists.items()},

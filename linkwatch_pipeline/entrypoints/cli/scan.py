@@ -112,11 +112,11 @@ def _tell_rest(result: ScanResult) -> None:
     """What is not watched, and why, on stderr: line by line, and the counts."""
     for skipped in result.skipped:
         text = " ".join(skipped.text.split())
-        note(f"{one_line(skipped.file)}:{skipped.line}: skipped {text}: {skipped.reason}")
+        note(one_line(f"{skipped.file}:{skipped.line}: skipped {text}: {skipped.reason}"))
     for passed in result.passed:
         note(f"{one_line(passed.file)}: passed over: {passed.problem}")
     for problem in result.problems:
-        note(f"{one_line(problem.file)}: {problem.problem}")
+        note(one_line(f"{problem.file}: {problem.problem}"))
     places = sum(len(found.places) for found in result.found)
     note(f"{len(result.found)} URLs in {places} places of {len(result.files)} files; {len(result.skipped)} skipped")
     if result.asides:

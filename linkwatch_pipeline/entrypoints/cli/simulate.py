@@ -24,11 +24,9 @@ _COUNT = click.IntRange(1, MOST_LINKS)
 @click.option("--links", type=_COUNT, metavar="N", help="How many links; the home's own links and hosts without it.")
 @click.option("--hosts", type=_COUNT, metavar="N", help="On how many hosts; one for every six links without it.")
 @click.option("--busiest", type=_COUNT, metavar="N", help="Links of the busiest host; an equal share without it.")
-@click.option(
-    "--mean-seconds", type=click.FloatRange(0.01, 60), default=2.0, metavar="S", help="A visit; 2 without it."
-)
+@click.option("--mean-seconds", type=values.Seconds(0.01, 60), default=2.0, metavar="S", help="A visit; 2 without it.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Visits at once; the home's, or 20.")
-@click.option("--cooldown", type=click.FloatRange(1, 3600), metavar="S", help="Rest of a host; the home's, or 1.")
+@click.option("--cooldown", type=values.Seconds(1, 3600), metavar="S", help="Rest of a host; the home's, or 1.")
 @click.option(
     "--allowance",
     type=click.IntRange(1, 1000),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.status_bootstrap import StatusApp
     from linkwatch_pipeline.use_cases.monitor_services import CycleReport
 
+LONGEST_NAME = 40  # characters, in the table
+
 
 @click.group()
 def status() -> None:
@@ -172,9 +174,15 @@ def _print_statuses(app: StatusApp, user_id: str | None, as_json: bool) -> int:
     rows = []
     for shown in view.statuses:
         document = shown_status_document(shown, now=now)
+        document["name"] = _clipped(shown.service.name)
         rows.append([document[name] for name in ("service_id", "name", "status", "response_time", "age_s", "url")])
     print_table(["SERVICE", "NAME", "STATUS", "LATENCY MS", "AGE S", "URL"], rows)
     return 0
+
+
+def _clipped(name: str) -> str:
+    """One long name must not push every other column off the screen."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _print_history(app: StatusApp, service_id: str, as_json: bool) -> int:

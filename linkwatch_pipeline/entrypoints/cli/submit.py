@@ -9,7 +9,7 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
-from linkwatch_pipeline.entrypoints.cli.output import note, say
+from linkwatch_pipeline.entrypoints.cli.output import note, one_line, say
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.use_cases.submit import Submission
@@ -37,7 +37,7 @@ def submit(context: click.Context, file: Path, owner: str | None) -> int:
     with open_app(context) as app:
         submissions = submit_urls(app.store, table, owner=owner, judge_url=judge_url, now=app.clock.now())
     for submission in submissions:
-        say(f"{file}:{submission.line}: {_told(submission)}")
+        say(one_line(f"{file}:{submission.line}: {_told(submission)}"))
     counts = {verdict: sum(s.verdict is verdict for s in submissions) for verdict in Verdict}
     note(", ".join(f"{count} {verdict.value}" for verdict, count in counts.items()))
     return EXIT_NOT_FINE if counts[Verdict.REFUSED] else 0

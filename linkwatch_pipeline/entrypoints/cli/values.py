@@ -5,13 +5,25 @@ Each imports its rule when it is used, so that `--help` loads none of them. clic
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
 
 import click
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+class Seconds(click.FloatRange):
+    """Seconds within bounds. click's own range lets `nan` through, which is within none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
 
 
 def link_id(value: str) -> str:

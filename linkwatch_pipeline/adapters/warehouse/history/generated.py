@@ -36,12 +36,21 @@ class GeneratedHistory:
     Args:
         warehouse: where whole weeks are recorded at once; its folder also holds what does not fit into memory.
         confirm: failing looks that make a link broken.
+        inventory: the links, if they are not to be made up.
     """
 
     def __init__(
-        self, links: int, *, seed: int, first_week: datetime, warehouse: ParquetWarehouse, folder: Path, confirm: int
+        self,
+        links: int,
+        *,
+        seed: int,
+        first_week: datetime,
+        warehouse: ParquetWarehouse,
+        folder: Path,
+        confirm: int,
+        inventory: Inventory | None = None,
     ) -> None:
-        self._inventory = Inventory(links, seed=seed, active_since=first_week - WEEK / 7)
+        self._inventory = inventory or Inventory(links, seed=seed, active_since=first_week - WEEK / 7)
         markers = [self._inventory.has_marker(number) for number in range(links)]
         self._fates = Fates(self._inventory.host_of, markers, seed=seed)
         self._machine = Machine(links, confirm=confirm)

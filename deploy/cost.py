@@ -1,0 +1,151 @@
+"""What a week costs on AWS, from measured units and list prices: python deploy/cost.py [--links N --concurrency N]
+
+It prints the table of docs/aws.md, in US dollars. Nothing here was billed: no account was used. Where a number comes
+from stands beside it; `assumed` ones are to be replaced by what a real account shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MILLION = 1_000_000
+WEEKS_A_MONTH = 52 / 12
+MINUTES_A_WEEK = 7 * 24 * 60
+
+
+class Price(NamedTuple):
+    """US dollars for one unit, us-east-1, without the free tier."""
+
+    dollars: float
+    source: str
+
+
+# Third-party pages: look the prices up again before you quote them.
+PRICES = {
+    "write unit": Price(0.625 / MILLION, "airbyte.com, 21 Jul 2025"),
+    "read unit": Price(0.125 / MILLION, "airbyte.com, 21 Jul 2025"),
+    "SQS request": Price(0.40 / MILLION, "cloudburn.io, 14 Mar 2026"),
+    "GB-second, arm64": Price(0.0000133334, "cloudchipr.com, 2024; the same in a note of 11 May 2026"),
+    "invocation": Price(0.20 / MILLION, "cloudchipr.com, 2024"),
+    "mail": Price(0.10 / 1000, "acecloudinterviews.com, undated"),
+    "GB of logs": Price(0.50, "general knowledge"),
+    "schedule's call": Price(1.00 / MILLION, "general knowledge"),
+    "alarm, a month": Price(0.10, "general knowledge"),
+    "metric, a month": Price(0.30, "general knowledge"),
+    "GB stored, a month": Price(0.25, "an older page of AWS"),
+    "GB of point-in-time recovery, a month": Price(0.20, "general knowledge"),
+    "NAT gateway and its address, an hour": Price(0.045 + 0.005, "general knowledge"),
+    "GB through NAT": Price(0.045, "general knowledge"),
+}
+
+# Measured on ministack: python -m linkwatch_pipeline_tests.cloud.week_units (60 links on 15 hosts, 29 Nov 2026).
+WRITE_UNITS = 12.75
+READ_UNITS = 9.00
+MESSAGES_SENT = 0.78
+# From the templates.
+ALARMS = 9
+METRICS = 2
+MEMORY_GB = 0.25
+# Assumed, after SPEC 3.
+CHECK_SECONDS = 2.0
+CHANGED = 0.02  # of the links, each week; every change is mailed
+LINKS_A_HOST = 6
+LOG_KB = 0.5  # a line; a check writes one, each other call one
+KB_FETCHED = 64  # of a response, at most
+IDLE_SECONDS = 0.2  # of a tick or of a notifier that finds nothing
+HEALTH_SECONDS = 1.0
+HEALTH_READ_UNITS = 50
+CHAIN_KB = 0.3  # of a host's item in a run, which each tick of an open run reads
+KB_STORED = 20  # of a link: state, thirteen weeks of observations, jobs
+POLLERS = 5  # of each of the two mappings, each polling for 20 s
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many links a week, so many checks at once."""
+
+    links: int
+    concurrency: int
+
+    @property
+    def run_minutes(self) -> float:
+        """Of a run that only the number of workers bounds."""
+        return self.links * CHECK_SECONDS / self.concurrency / 60
+
+    @property
+    def tick_read_units(self) -> float:
+        return self.run_minutes * self.links / LINKS_A_HOST * CHAIN_KB / 4
+
+
+def week(load: Load) -> dict[str, float]:
+    """Dollars a week by what is paid for."""
+    ticks, looks = MINUTES_A_WEEK, MINUTES_A_WEEK / 5
+    calls = 2 * ticks + looks
+    seconds = load.links * CHECK_SECONDS + 2 * ticks * IDLE_SECONDS + looks * HEALTH_SECONDS
+    reads = load.links * READ_UNITS + load.tick_read_units + looks * HEALTH_READ_UNITS
+    polls = 2 * POLLERS * 3 * MINUTES_A_WEEK
+    stored_gb = load.links * KB_STORED / MILLION
+    return {
+        "DynamoDB writes": load.links * WRITE_UNITS * _price("write unit"),
+        "DynamoDB reads": reads * _price("read unit"),
+        "DynamoDB storage and recovery": stored_gb
+        * (_price("GB stored, a month") + _price("GB of point-in-time recovery, a month"))
+        / WEEKS_A_MONTH,
+        "SQS, work": load.links * (2 + MESSAGES_SENT) * _price("SQS request"),
+        "SQS, polling empty queues": polls * _price("SQS request"),
+        "Lambda, GB-seconds": seconds * MEMORY_GB * _price("GB-second, arm64"),
+        "Lambda, invocations": (load.links + calls) * _price("invocation"),
+        "schedules": calls * _price("schedule's call"),
+        "mails": load.links * CHANGED * _price("mail"),
+        "logs": (load.links + calls) * LOG_KB / MILLION * _price("GB of logs"),
+        "alarms and metrics": (ALARMS * _price("alarm, a month") + METRICS * _price("metric, a month")) / WEEKS_A_MONTH,
+    }
+
+
+def nat(load: Load) -> float:
+    """Dollars a week more, in the network profile egress."""
+    hours = MINUTES_A_WEEK / 60 * _price("NAT gateway and its address, an hour")
+    return hours + load.links * KB_FETCHED / MILLION * _price("GB through NAT")
+
+
+def table(loads: list[Load]) -> list[str]:
+    """The lines of a Markdown table."""
+    costs = [week(load) for load in loads]
+    heads = [f"{load.links:,} links, {load.concurrency} at once" for load in loads]
+    totals = [sum(cost.values()) for cost in costs]
+    rows = [(name, [cost[name] for cost in costs]) for name in costs[0]]
+    rows += [("**a week**", totals), ("a month", [total * WEEKS_A_MONTH for total in totals])]
+    rows += [("profile egress, more a week", [nat(load) for load in loads])]
+    return [
+        f"| dollars | {' | '.join(heads)} |",
+        "|---|" + "---|" * len(loads),
+        *(f"| {name} | {' | '.join(f'{value:,.2f}' for value in values)} |" for name, values in rows),
+    ]
+
+
+def prices() -> list[str]:
+    """The lines of a Markdown table."""
+    return [
+        "| one | dollars | source |",
+        "|---|---|---|",
+        *(f"| {name} | {price.dollars:.10f}".rstrip("0") + f" | {price.source} |" for name, price in PRICES.items()),
+    ]
+
+
+def _price(unit: str) -> float:
+    return PRICES[unit].dollars
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="cost.py", description="What a week costs on AWS, from list prices.")
+    parser.add_argument("--links", type=int, help="instead of 6,000 and 600,000")
+    parser.add_argument("--concurrency", type=int, default=20, help="checks at once")
+    given = parser.parse_args()
+    loads = [Load(given.links, given.concurrency)] if given.links else [Load(6000, 20), Load(600_000, 100)]
+    print("\n".join([*table(loads), "", *prices()]))
+
+
+if __name__ == "__main__":
+    main()

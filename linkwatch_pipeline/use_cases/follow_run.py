@@ -1,0 +1,106 @@
+"""Follow a run whose checks other machines do: tick as it waits, and tell how far it is (ARCHITECTURE 2b).
+
+Whoever follows holds nothing: what it sends, any tick may send, and it may end at any moment and be started again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+
+from linkwatch_pipeline.domain.errors import QueueError, StoreUnavailable
+from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, count_chains
+from linkwatch_pipeline.ports import Queue, Store
+from linkwatch_pipeline.use_cases.visit import CheckParts
+from linkwatch_pipeline.use_cases.work_on_queue import tick_on_queue
+
+logger = logging.getLogger(__name__)
+
+# A look reads the counters of every host: a short run is followed closely, a long one is not read all day.
+SHORTEST_PAUSE = timedelta(seconds=1)
+LONGEST_PAUSE = timedelta(seconds=30)
+_PAUSES_IN_A_WAIT = 4  # of what was waited so far
+TICK_EVERY = timedelta(seconds=60)
+MOST_FAULTS = 10  # in a row, of the store or the queue: some five minutes
+
+Tell = Callable[[Run, RunCounts], None]
+
+
+async def follow_run(
+    parts: CheckParts, queue: Queue, run_id: str, hosts: frozenset[str] | None, *, pace: Pace, tell: Tell
+) -> None:
+    """Return when these hosts (all, if None) have nothing left in the run, or the run is over.
+
+    Every open run is ticked at once and then each minute, so that the run goes on whether or not somebody else ticks.
+
+    Args: tell: is given the run and its counters whenever they changed.
+    Raises: QueueError, StoreUnavailable after ten faults in a row.
+    """
+    await _Follower(parts, queue, run_id, hosts, pace, tell).follow()
+
+
+class _Follower:
+    """One following of one run. Not reused."""
+
+    def __init__(
+        self,
+        parts: CheckParts,
+        queue: Queue,
+        run_id: str,
+        hosts: frozenset[str] | None,
+        pace: Pace,
+        tell: Tell,
+    ) -> None:
+        self._parts, self._queue, self._pace = parts, queue, pace
+        self._run_id, self._hosts, self._tell = run_id, hosts, tell
+        self._told: RunCounts | None = None
+        self._ticked_at: float | None = None
+        self._faults = 0
+
+    async def follow(self) -> None:
+        clock = self._parts.clock
+        began = clock.monotonic()
+        while not await self._looked():
+            waited = timedelta(seconds=clock.monotonic() - began)
+            await clock.sleep(min(max(waited / _PAUSES_IN_A_WAIT, SHORTEST_PAUSE), LONGEST_PAUSE))
+
+    async def _looked(self) -> bool:
+        """Whether nothing is left to wait for. Faults of store and queue are waited out."""
+        try:
+            is_done = await self._look()
+            if not is_done:
+                await self._tick()
+        except (QueueError, StoreUnavailable) as fault:
+            self._faults += 1
+            if self._faults >= MOST_FAULTS:
+                raise
+            logger.warning("cannot follow now", extra={"action": "follow", "run_id": self._run_id, "error": str(fault)})
+            return False
+        self._faults = 0
+        return is_done
+
+    async def _look(self) -> bool:
+        run, chains = await self._parts.blocking(partial(_stored, self._parts.store, self._run_id))
+        counts = run.totals if run.totals is not None else count_chains(chains)
+        if counts != self._told:
+            self._tell(run, counts)
+            self._told = counts
+        return run.state.is_over or not any(
+            chain.remaining for chain in chains if self._hosts is None or chain.host in self._hosts
+        )
+
+    async def _tick(self) -> None:
+        now = self._parts.clock.monotonic()
+        if self._ticked_at is None or now - self._ticked_at >= TICK_EVERY.total_seconds():
+            await tick_on_queue(self._parts, self._queue, pace=self._pace)
+            self._ticked_at = now
+
+
+def _stored(store: Store, run_id: str) -> tuple[Run, Sequence[HostChain]]:
+    run = store.get_run(run_id)
+    if run is None:
+        raise LookupError(f"run {run_id} is not in the store")
+    return run, list(store.chains(run_id))

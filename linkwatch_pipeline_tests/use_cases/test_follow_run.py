@@ -1,0 +1,134 @@
+"""Following a run that others work on: to its end, with numbers, through faults. The emulator's SQS, virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.runs import RunState
+from linkwatch_pipeline.ports import Queue
+from linkwatch_pipeline.use_cases.follow_run import LONGEST_PAUSE, MOST_FAULTS, TICK_EVERY, follow_run
+from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.work_on_queue import check_messages
+from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs
+from linkwatch_pipeline_tests.simulation.engine import MONDAY
+from linkwatch_pipeline_tests.use_cases.test_work_on_queue import PACE, SECOND, Case, urls
+from linkwatch_pipeline_tests.virtual_clock import run_virtual
+
+RUN = "2026-09-28T09:00:00Z"
+
+
+@pytest.fixture
+def case(tmp_path: Path, timed_sqs: TimedSqs) -> Iterator[Case]:
+    made = Case(tmp_path, timed_sqs)
+    yield made
+    made.store.close()
+
+
+def follow(
+    case: Case,
+    *hosts: str,
+    queue: Queue | None = None,
+    works: bool = True,
+) -> list[tuple[int, int]]:
+    """Follow while one worker works; (ended, expected) as it was told."""
+    told: list[tuple[int, int]] = []
+
+    async def work() -> None:
+        while True:
+            for receipt in case.queue.receive(limit=10) if works else ():
+                [done] = await check_messages(case.engine.parts(), case.queue, [receipt.job])
+                if done:
+                    case.queue.acknowledge(receipt)
+            await case.clock.sleep(SECOND)
+
+    async def both() -> None:
+        worker = asyncio.create_task(work())
+        await follow_run(
+            case.engine.parts(),
+            queue or case.queue,
+            RUN,
+            frozenset(hosts) or None,
+            pace=PACE,
+            tell=lambda _run, counts: told.append((counts.terminal, counts.expected)),
+        )
+        worker.cancel()
+
+    run_virtual(both(), case.clock)
+    return told
+
+
+def test_it_sends_the_heads_and_tells_how_far_the_run_is_until_nothing_is_left(case: Case) -> None:
+    case.engine.register(urls(5, 3))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    assert case.queue.receive() == []  # dispatched, and nothing sent yet
+    told = follow(case)
+    assert (told[0], told[-1]) == ((0, 8), (8, 8))
+    assert told == sorted(set(told))
+    assert len(told) > 2
+
+
+def test_it_returns_when_its_own_hosts_are_done_while_others_go_on(case: Case) -> None:
+    case.engine.register(urls(1, 60))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    follow(case, "h0.example")
+    left = {chain.host: chain.remaining for chain in case.store.chains(RUN)}
+    assert left["h0.example"] == 0
+    assert left["h1.example"] > 30
+
+
+def test_it_adopts_what_a_dispatcher_began_and_asks_nobody_twice(case: Case) -> None:
+    case.engine.register(urls(4, 2))
+    case.begin()
+    case.work()
+    assert len(list(case.store.observations())) == 2
+    assert follow(case)[0] == (2, 6)
+    assert len(case.engine.internet.log) == 6
+
+
+def test_a_run_that_nobody_works_on_ends_with_its_time(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    assert follow(case, works=False)[-1] == (1, 1)
+    assert case.run().state is RunState.CLOSED
+    assert case.clock.now() - MONDAY < timedelta(hours=6) + LONGEST_PAUSE + TICK_EVERY
+
+
+def test_what_the_queue_lost_it_sends_again(case: Case) -> None:
+    case.engine.register(urls(2))
+    case.begin()
+    for receipt in case.queue.receive(limit=10):
+        case.queue.acknowledge(receipt)  # as if it had been purged
+    assert follow(case)[-1] == (2, 2)
+
+
+def test_a_fault_of_the_queue_is_waited_out(case: Case) -> None:
+    case.engine.register(urls(2))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    assert follow(case, queue=Faulty(case.queue, faults=1))[-1] == (2, 2)  # type: ignore[arg-type]
+
+
+def test_a_queue_that_stays_away_is_told_in_the_end(case: Case) -> None:
+    case.engine.register(urls(1))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    with pytest.raises(QueueError):
+        follow(case, queue=Faulty(case.queue, faults=MOST_FAULTS), works=False)  # type: ignore[arg-type]
+
+
+class Faulty:
+    """A queue that fails the first calls of a tick."""
+
+    def __init__(self, queue: Queue, *, faults: int) -> None:
+        self._queue, self._faults = queue, faults
+        self.send = queue.send
+
+    def dead_letters(self) -> object:
+        self._faults -= 1
+        if self._faults >= 0:
+            raise QueueError("not today")
+        return self._queue.dead_letters()
