@@ -10,7 +10,7 @@ PIP_FLAGS := -qq --disable-pip-version-check
 WORKERS ?= 2
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help venv demo dev test check format bench campaign lambda status-lambda deploy remove aws-local
+.PHONY: help venv demo dev test check format bench drills campaign lambda status-lambda deploy remove aws-local
 .PHONY: observed-run lock clean
 
 help: ## this list
@@ -49,6 +49,9 @@ format: $(STAMP) ## rewrite the code in the house format
 
 bench: $(STAMP) ## the numbers of docs/performance.md
 	@$(BIN)/python -m linkwatch_pipeline_tests.bench $(ARGS)
+
+drills: $(STAMP) ## faults brought about on purpose, each step and verdict printed
+	@$(BIN)/python -m linkwatch_pipeline_tests.drills $(ARGS)
 
 campaign: $(STAMP) ## the long tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m campaign --timeout 3600 $(ARGS)

@@ -27,15 +27,20 @@ from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, Policy, Publ
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import FixtureMark, Home, complete_home, find_home
 from linkwatch_pipeline.adapters.story_clock import StoryClock
+from linkwatch_pipeline.domain.alarms import after_look
 from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
+from linkwatch_pipeline.domain.health import missing_heartbeat
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
 from linkwatch_pipeline.domain.urls import RefusedUrl, parse_url
 from linkwatch_pipeline.ports import (
+    AlarmDestination,
+    AlarmMemory,
     Clock,
     Fetcher,
     History,
@@ -60,7 +65,11 @@ from linkwatch_pipeline.settings import (
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
 from linkwatch_pipeline.use_cases.follow_run import follow_run
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
+from linkwatch_pipeline.use_cases.review_week import latest_week
+from linkwatch_pipeline.use_cases.survey_health import Surveyor
+from linkwatch_pipeline.use_cases.tell_alarms import Told, tell_alarms
 from linkwatch_pipeline.use_cases.visit import CheckParts
+from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work import LocalOrder
 
 if TYPE_CHECKING:
@@ -216,6 +225,26 @@ class App:
         copy.fetch()
         yield self.warehouse
         copy.store()
+
+    @cached_property
+    def alarm_destinations(self) -> Mapping[str, AlarmDestination]:
+        """Where on-call is told, by the name of its setting."""
+        from linkwatch_pipeline.adapters.alarms.lines_file import AlarmLines
+        from linkwatch_pipeline.adapters.alarms.webhook import AlarmWebhook
+
+        found: dict[str, AlarmDestination] = {}
+        if self.settings.ops_file:
+            found["ops_file"] = AlarmLines(self.home.folder / self.settings.ops_file)
+        if self.settings.ops_webhook:
+            url = self.settings.ops_webhook
+            found["ops_webhook"] = AlarmWebhook(url, user_agent=self.user_agent, ssl_context=self.ssl_context)
+        return found
+
+    @cached_property
+    def alarm_memory(self) -> AlarmMemory:
+        from linkwatch_pipeline.adapters.alarms.memory_file import AlarmFile
+
+        return AlarmFile(self.home.alarm_memory)
 
     @cached_property
     def warehouse(self) -> Warehouse:
@@ -400,6 +429,37 @@ class App:
             claimant=new_worker("deliver"),
             breaker=self.breaker,
         )
+
+    def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:
+        """All findings as of now; in a story home as of its last week, since nobody runs the weeks after the story.
+
+        Args: surveyor: remembers what is not read every five minutes; None reads everything.
+        """
+        week = latest_week(self.store)
+        app = self.in_week(week) if week is not None else self
+        return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
+
+    def tell(self, findings: Iterable[Finding]) -> Told:
+        """Tell on-call what it does not know yet of these findings, and remember that somebody looked."""
+        return tell_alarms(self.alarm_memory, self.alarm_destinations, findings, source="health", now=self.clock.now())
+
+    def has_to_tell(self, findings: Iterable[Finding]) -> bool:
+        """Whether on-call does not know something of these findings, and nobody who tells has looked lately."""
+        now, state = self.clock.now(), self.alarm_memory.read()
+        if missing_heartbeat(state.looked_at, now=now) is None:
+            return False
+        after = after_look(state, findings, source="health", destinations=self.alarm_destinations, now=now)
+        return any(after.waiting.values())
+
+    def watch_the_watcher(self) -> tuple[Finding | None, Told]:
+        """Whether somebody who tells has looked lately, and tell on-call if not. The store is left alone."""
+        from linkwatch_pipeline.adapters.alarms.memory_file import AlarmFile
+
+        now = self.clock.now()
+        finding = missing_heartbeat(self.alarm_memory.read().looked_at, now=now)
+        findings = [finding] if finding is not None else []
+        memory = AlarmFile(self.home.watchdog_memory)
+        return finding, tell_alarms(memory, self.alarm_destinations, findings, source="watchdog", now=now)
 
     def prepare_delivery(self) -> None:
         """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""

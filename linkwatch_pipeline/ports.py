@@ -7,11 +7,13 @@ Every method may raise StoreError (QueueError, DeliveryError); more is said wher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from linkwatch_pipeline.domain.alarms import Alarm, AlarmState
 from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, Ranked, RepeatedUncertainty
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.findings import (
@@ -487,6 +489,30 @@ class Metrics(Protocol):
     """Numbers for machines."""
 
     def put(self, name: str, value: float, *, unit: str = "Count", at: datetime) -> None: ...
+
+
+class AlarmDestination(Protocol):
+    """Where on-call is told of linkwatch's own health, apart from owner mail."""
+
+    def tell(self, alarm: Alarm) -> None:
+        """Hand one alarm over. Raises AlarmNotTaken."""
+        ...
+
+
+class AlarmMemory(Protocol):
+    """What on-call was told, kept over restarts."""
+
+    def alone(self) -> AbstractContextManager[AlarmState | None]:
+        """Be the only one who tells, during the block: what is remembered, or None if another one tells now."""
+        ...
+
+    def read(self) -> AlarmState:
+        """What is remembered, without waiting for anybody."""
+        ...
+
+    def save(self, state: AlarmState) -> None:
+        """Remember, durably. Raises OSError if that cannot be written."""
+        ...
 
 
 class Warehouse(Protocol):

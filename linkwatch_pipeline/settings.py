@@ -11,8 +11,10 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from linkwatch_pipeline.domain.allowances import MAX_AGREED_WITH, MAX_VISITS, Allowance
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
@@ -71,6 +73,8 @@ class Settings:
     breaker_links: int = 20
     breaker_links_percent: int = 25
     canaries: tuple[str, ...] = ()
+    ops_webhook: str = ""
+    ops_file: str = "alarms.jsonl"
     table: str = ""
     queue_url: str = ""
     dead_letter_queue_url: str = ""
@@ -173,6 +177,10 @@ def load_settings(
         )
     _check_aws_settings(settings, fixture=fixture)
     _check_mail_settings(settings, fixture=fixture)
+    if fixture and settings.ops_webhook and not _is_loopback(settings.ops_webhook):
+        raise ConfigurationError(
+            "ops_webhook leads to another machine, but a fixture home alarms nobody out there; take it out."
+        )
     return settings
 
 
@@ -450,6 +458,45 @@ def _allowance(host: str, entry: object) -> Allowance:
     return Allowance(visits=visits, agreed_with=agreed_with.strip())
 
 
+def _check_webhook(value: object) -> str:
+    """Its value is never repeated: such URLs hold secrets."""
+    if not isinstance(value, str):
+        raise InvalidInput("ops_webhook", "it is no text", "Write the URL between quotes.")
+    if value and (problem := _url_problem(value)) is not None:
+        mend = "Give a URL such as https://alerts.example.com/hook, or leave it empty."
+        raise InvalidInput("ops_webhook", f"the URL {problem}", mend)
+    return value
+
+
+def _url_problem(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return "cannot be read"
+    if parts.scheme not in ("http", "https") or not named:
+        return "does not begin with http:// or https:// and a host"
+    if "@" in parts.netloc:
+        return "holds a user name or password"
+    if not url.isascii() or not url.isprintable() or " " in url or len(url) > 2000:
+        return "holds more than 2000 characters, spaces or characters beyond ASCII"
+    return None
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_file(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable() or len(value) > 1000 or value.endswith("/"):
+        raise ValueError("the path of a file, within this home if it is relative, or empty")
+    return value
+
+
 def _check_switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError("true or false")
@@ -578,6 +625,17 @@ _KEYS: Mapping[str, _Key] = {
         check=_check_link_ids,
         about="Ids of links that never fail while linkwatch is well, three or so on different hosts. A run is suspect\n"
         "if two thirds of them fail.",
+    ),
+    "ops_webhook": _Key(
+        read=str,
+        check=_check_webhook,
+        about="Where on-call is told of linkwatch's own health: a URL that gets a JSON document by POST; empty posts\n"
+        "nowhere. If it holds a secret, set LINKWATCH_OPS_WEBHOOK instead.",
+    ),
+    "ops_file": _Key(
+        read=str,
+        check=_check_file,
+        about="The file that gets the same alarms, one JSON document a line; empty writes none.",
     ),
     "table": _Key(
         read=str,

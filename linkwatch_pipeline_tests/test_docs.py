@@ -19,12 +19,14 @@ from typing import Any
 import click
 import pytest
 
+from linkwatch_pipeline.adapters.alarms.documents import alarm_document
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.adapters.store.rows import JOBS
 from linkwatch_pipeline.adapters.warehouse import schema
 from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS
 from linkwatch_pipeline.bootstrap import make_home
 from linkwatch_pipeline.domain import health
+from linkwatch_pipeline.domain.alarms import Alarm, AlarmKind
 from linkwatch_pipeline.domain.findings import Suspicion
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
@@ -35,12 +37,13 @@ from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
 from linkwatch_pipeline.domain.service_status import Service
 from linkwatch_pipeline.entrypoints.cli import linkwatch
-from linkwatch_pipeline.entrypoints.cli.documents import job_document, redriven_document
+from linkwatch_pipeline.entrypoints.cli.documents import job_document, past_trouble_document, redriven_document
 from linkwatch_pipeline.entrypoints.cli.status_documents import shown_status_document
 from linkwatch_pipeline.settings import Settings, load_settings
+from linkwatch_pipeline.use_cases.health_history import Mishap, PastTrouble
 from linkwatch_pipeline.use_cases.redrive import Redriven
 from linkwatch_pipeline.use_cases.show_status import ShownStatus
-from linkwatch_pipeline_tests.builders import a_job, a_link
+from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_job, a_link
 from linkwatch_pipeline_tests.pages import DEMO_HOME, ROOT, Block, Demo, Shell, blocks, matches, pages, steps
 
 DOCS = ROOT / "docs"
@@ -48,6 +51,9 @@ DOCS = ROOT / "docs"
 RECORDS = {DOCS / "observed-run.md", DOCS / "performance.md", DOCS / "scan-compared.md"}
 RUN = ("console", "bash", "python")
 CHECKED = ("toml", "json", "mermaid")
+
+MISSED = PastTrouble(run_id=RUN_ID, what=Mishap.MISSED, intended_at=MONDAY, noticed_at=None)
+ALARM = Alarm(id="1", kind=AlarmKind.UNHEALTHY, source="health", at=MONDAY, since=MONDAY)
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -245,9 +251,9 @@ def test_every_value_of_a_closed_list_is_documented(heading: str, values: set[st
 
 
 def test_every_health_finding_is_documented_with_its_severity() -> None:
-    tree = ast.parse(Path(health.__file__).read_text(encoding="utf-8"))
     found = {}
-    for call in ast.walk(tree):
+    modules = sorted(Path(health.__file__).parent.glob("health*.py"))
+    for call in (node for module in modules for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Finding":
             words = {word.arg: word.value for word in call.keywords}
             code, severity = words["code"], words["severity"]
@@ -359,6 +365,8 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "mutes": set(read("linkwatch mutes")[0]),
         "report": set(report) | set(report["this_week"]),
         "health": set(verdict) | set(verdict["findings"][0]),
+        "health --history": set(past_trouble_document(MISSED)),
+        "alarm": set(alarm_document(ALARM)),
         "generate-history": set(read("linkwatch --home made generate-history --links 5 --weeks 1")),
         "simulate": set(read("linkwatch simulate --links 60 --hosts 10 --busiest 12")),
         "demo": set(read("linkwatch demo")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "LINKWATCH_BREAKER_LINKS": "30",
         "LINKWATCH_BREAKER_LINKS_PERCENT": "40",
         "LINKWATCH_CANARIES": "home, docs.example.com",
+        "LINKWATCH_OPS_WEBHOOK": "https://alerts.example.com/hook",
+        "LINKWATCH_OPS_FILE": "ops/alarms.jsonl",
         "LINKWATCH_TABLE": "linkwatch",
         "LINKWATCH_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/work",
         "LINKWATCH_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
@@ -95,6 +98,8 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         breaker_links=30,
         breaker_links_percent=40,
         canaries=("home", "docs.example.com"),
+        ops_webhook="https://alerts.example.com/hook",
+        ops_file="ops/alarms.jsonl",
         table="linkwatch",
         queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/work",
         dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
@@ -181,6 +186,15 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('allowed_hosts = ["https://docs.example.com/"]', "not a host name"),
         ('allowed_hosts = ["a b"]', "not a host name"),
         ("breaker = 1", "true or false"),
+        ("ops_webhook = 1", "ops_webhook in"),
+        ('ops_webhook = "alerts.example.com/hook"', "begin with http:// or https://"),
+        ('ops_webhook = "ftp://alerts.example.com/"', "begin with http:// or https://"),
+        ('ops_webhook = "https://"', "begin with http:// or https://"),
+        ('ops_webhook = "https://h:99999/"', "cannot be read"),
+        ('ops_webhook = "https://me:pw@alerts.example.com/"', "user name"),
+        ('ops_webhook = "https://alerts.example.com/\\u0007"', "beyond ASCII"),
+        ("ops_file = 1", "ops_file in"),
+        ('ops_file = "alarms/"', "the path of a file"),
         ("breaker_hosts = 0", "1 to 1000000"),
         ("breaker_links_percent = 101", "0 to 100"),
         ('canaries = "home"', "a list of link ids"),
@@ -298,6 +312,26 @@ def test_an_allowance_without_an_agreement_or_a_sensible_number_is_refused(
 @pytest.mark.parametrize("value", ["7", '["docs.example.com"]', '{"https://docs.example.com/" = {}}'])
 def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> None:
     assert "allowances in " in refusal(tmp_path, f"allowances = {value}")
+
+
+def test_a_webhook_that_is_refused_is_not_repeated_since_it_may_be_a_secret(tmp_path: Path) -> None:
+    said = refusal(tmp_path, env={"LINKWATCH_OPS_WEBHOOK": "hooks.example.com/T0P-S3CRET"})
+    assert "LINKWATCH_OPS_WEBHOOK" in said
+    assert "S3CRET" not in said
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("http://127.0.0.1:9000/", False),
+        ("http://[::1]:9000/", False),
+        ("http://localhost:9000/", False),
+        ("https://alerts.example.com/", True),
+    ],
+)
+def test_a_fixture_home_alarms_only_this_machine(tmp_path: Path, url: str, refused: bool) -> None:
+    with pytest.raises(ConfigurationError, match="fixture home") if refused else nullcontext():
+        load_settings(tmp_path / "linkwatch.toml", env={"LINKWATCH_OPS_WEBHOOK": url}, fixture=True)
 
 
 def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:

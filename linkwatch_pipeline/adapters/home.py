@@ -76,6 +76,15 @@ class Home:
         return self.folder / "metrics.jsonl"
 
     @property
+    def alarm_memory(self) -> Path:
+        """What on-call was told by whoever looks at health; beside it, what the watchdog told."""
+        return self.folder / "alarm-state.json"
+
+    @property
+    def watchdog_memory(self) -> Path:
+        return self.folder / "watchdog-state.json"
+
+    @property
     def run_lock(self) -> Path:
         return self.folder / "run.lock"
 

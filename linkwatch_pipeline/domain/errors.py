@@ -12,7 +12,8 @@ LinkwatchError
 │   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
 │   └── StoreUnusable       corrupt, or written by a newer linkwatch
 ├── QueueError              the queue cannot serve
-└── DeliveryError           a mail was not accepted; `kind` says what is known
+├── DeliveryError           a mail was not accepted; `kind` says what is known
+└── AlarmNotTaken           a destination of alarms did not take one: it is offered again
 """
 
 from __future__ import annotations
@@ -101,3 +102,7 @@ class DeliveryError(LinkwatchError):
     def __init__(self, message: str, kind: DeliveryFailure) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class AlarmNotTaken(LinkwatchError):
+    """A destination of alarms did not take one. It is offered again at the next look."""

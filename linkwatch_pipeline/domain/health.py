@@ -3,104 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
-from linkwatch_pipeline.domain.mail_events import copy_trouble
-from linkwatch_pipeline.domain.mutes import MuteView
-from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import (
-    DEADLINE_AFTER,
-    Run,
-    RunState,
-    is_late,
-    is_retry,
-    weekly_run_id,
-)
-from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
+from linkwatch_pipeline.domain.health_facts import HealthFacts
+from linkwatch_pipeline.domain.health_findings import Finding, Severity, named
+from linkwatch_pipeline.domain.health_notices import address_findings, mute_findings, notice_findings
+from linkwatch_pipeline.domain.health_runs import run_findings
+from linkwatch_pipeline.domain.timestamps import format_seconds
 
-MUTE_EXPIRED_FOR = timedelta(days=7)
-MUTE_UNUSED_AFTER = timedelta(days=14)
-NOTICE_TOO_OLD_AFTER = timedelta(minutes=5)
-DISPATCH_TOO_SLOW_AFTER = timedelta(minutes=10)
-# A weekly run that is not there this long after its intended time was not dispatched.
-RUN_MISSING_AFTER = timedelta(minutes=5)
-MOST_NAMED = 5  # notices in one finding
-
-
-class Severity(StrEnum):
-    """`critical` makes the verdict unhealthy; `warning` is to be looked at in working hours."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is not well: a stable code, what it concerns, a sentence, and since when (UTC)."""
-
-    code: str
-    severity: Severity
-    subject: str
-    detail: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressTrouble:
-    """Mails to a team's present address that came back or were reported as unwanted, oldest first.
-
-    `notices` are those that have `status` (`bounced` or `complained`) and no later delivery to contradict them.
-    """
-
-    team: str
-    status: NoticeStatus
-    notices: tuple[Notice, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthFacts:
-    """What the verdict rests on. `watched_since` is when the first active link was registered, None without links.
-
-    `runs` are the runs of the current week, and older ones that are open or held; `missed_weeks` the recorded gaps.
-    `unsettled` are the notices that are neither sent nor settled otherwise.
-    """
-
-    now: datetime
-    watched_since: datetime | None
-    runs: tuple[Run, ...]
-    unsettled: tuple[Notice, ...]
-    dead_letters: int
-    unexported_weeks: tuple[datetime, ...] = ()
-    mutes: tuple[MuteView, ...] = ()
-    address_troubles: tuple[AddressTrouble, ...] = ()
-    lost_copies: tuple[Notice, ...] = ()
+# Two weeks, and the time that a run may take.
+FRESH_FOR = timedelta(days=14, hours=6)
+# More than what clocks that are set by the network differ by; less than what rests between visits stand.
+CLOCKS_MAY_DIFFER = timedelta(seconds=30)
+# Two looks, each five minutes after the one before.
+HEARTBEAT_LOST_AFTER = timedelta(minutes=10)
 
 
 def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
     """All findings, the worst first."""
-    found = [
-        *_missing_run(facts),
-        *_runs(facts),
-        *_held_runs(facts),
-        *_notices(facts),
-        *_mutes(facts),
-        *_dead_letters(facts),
-        *_exports(facts),
-        *_addresses(facts),
-    ]
-    return tuple(
-        sorted(
-            found,
-            key=lambda f: (
-                f.severity is not Severity.CRITICAL,
-                f.since,
-                f.code,
-                f.subject,
-            ),
-        )
+    return in_order(
+        [
+            *run_findings(facts),
+            *notice_findings(facts),
+            *mute_findings(facts),
+            *_dead_letters(facts),
+            *_exports(facts),
+            *address_findings(facts),
+            *_unseen_links(facts),
+            *_clocks(facts),
+        ]
     )
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first, then the oldest."""
+    return tuple(sorted(findings, key=lambda f: (f.severity is not Severity.CRITICAL, f.since, f.code, f.subject)))
 
 
 def is_healthy(findings: Iterable[Finding]) -> bool:
@@ -108,121 +45,23 @@ def is_healthy(findings: Iterable[Finding]) -> bool:
     return all(finding.severity is not Severity.CRITICAL for finding in findings)
 
 
-def _missing_run(facts: HealthFacts) -> Iterable[Finding]:
-    intended = week_start(facts.now)
-    if facts.watched_since is None or facts.watched_since > intended or facts.now < intended + RUN_MISSING_AFTER:
-        return
-    run_id = weekly_run_id(intended)
-    if not any(run.run_id == run_id for run in facts.runs):
-        yield Finding(
-            code="run_missing",
-            severity=Severity.CRITICAL,
-            subject=run_id,
-            detail=f"The weekly run intended for {format_seconds(intended)} was never created.",
-            since=intended,
-        )
+def failed_look(problem: str, *, now: datetime) -> Finding:
+    """That the facts could not even be read. Args: problem: a sentence."""
+    return Finding(code="look_failed", severity=Severity.CRITICAL, subject="health", detail=problem, since=now)
 
 
-def _runs(facts: HealthFacts) -> Iterable[Finding]:
-    for run in facts.runs:
-        if run.state is RunState.CLOSED:
-            continue
-        if run.state is RunState.DISPATCHING and facts.now > run.started_at + DISPATCH_TOO_SLOW_AFTER:
-            yield Finding(
-                code="run_half_dispatched",
-                severity=Severity.CRITICAL,
-                subject=run.run_id,
-                detail=f"{run.dispatched} jobs exist, but dispatch never finished; resume the run.",
-                since=run.started_at,
-            )
-        if is_late(run, facts.now):
-            kind = "retry run" if is_retry(run.run_id) else "weekly run"
-            minutes = int(DEADLINE_AFTER.total_seconds() // 60)
-            yield Finding(
-                code="run_late",
-                severity=Severity.CRITICAL,
-                subject=run.run_id,
-                detail=f"The {kind} is unfinished more than {minutes} minutes after it was due to begin; resume it.",
-                since=run.deadline_at,
-            )
-
-
-def _held_runs(facts: HealthFacts) -> Iterable[Finding]:
-    for run in facts.runs:
-        if run.ruling is None or not run.is_held:
-            continue
-        held = sum(n.run_id == run.run_id and n.status is NoticeStatus.HELD for n in facts.unsettled)
-        yield Finding(
-            code="run_suspect",
-            severity=Severity.CRITICAL,
-            subject=run.run_id,
-            detail=f"{run.ruling.why}. Its {held} notices are held; look at it, then run "
-            f"'linkwatch release-notices {run.run_id}' or 'linkwatch discard-notices {run.run_id}'.",
-            since=run.ruling.at,
-        )
-
-
-def _notices(facts: HealthFacts) -> Iterable[Finding]:
-    for notice in facts.unsettled:
-        if notice.status is NoticeStatus.UNKNOWN:
-            yield Finding(
-                code="delivery_unknown",
-                severity=Severity.WARNING,
-                subject=notice.transition_id,
-                detail="The provider's answer was lost; the mail may or may not have been accepted.",
-                since=notice.created_at,
-            )
-        elif notice.status is NoticeStatus.FAILED:
-            yield Finding(
-                code="notice_undeliverable",
-                severity=Severity.CRITICAL,
-                subject=notice.transition_id,
-                detail=f"The mail was refused for good: {notice.last_error}",
-                since=notice.created_at,
-            )
-        elif notice.status is NoticeStatus.HELD or notice.release_at is None:
-            continue
-        elif notice.owner is None:
-            yield Finding(
-                code="notice_without_owner",
-                severity=Severity.WARNING,
-                subject=notice.transition_id,
-                detail=f"Link {notice.link_id!r} has no owner, so nobody can be told; set one with "
-                f"'linkwatch update {notice.link_id} --owner TEAM'.",
-                since=notice.created_at,
-            )
-        elif facts.now > notice.release_at + NOTICE_TOO_OLD_AFTER:
-            yield Finding(
-                code="notice_overdue",
-                severity=Severity.CRITICAL,
-                subject=notice.transition_id,
-                detail=f"The notice is {notice.status.value} longer than 5 minutes after its release"
-                + (f"; last error: {notice.last_error}" if notice.last_error else "; run 'linkwatch deliver'."),
-                since=notice.release_at,
-            )
-
-
-def _mutes(facts: HealthFacts) -> Iterable[Finding]:
-    for view in facts.mutes:
-        mute = view.mute
-        if mute.ended_at is None and mute.until <= facts.now < mute.until + MUTE_EXPIRED_FOR:
-            yield Finding(
-                code="mute_expired",
-                severity=Severity.WARNING,
-                subject=mute.target,
-                detail=f"The mute ran out; changes are told again. {view.broken} of its {view.links} links are broken.",
-                since=mute.until,
-            )
-        unused = not view.links or (not view.broken and facts.now >= mute.since + MUTE_UNUSED_AFTER)
-        if mute.is_active(facts.now) and unused:
-            yield Finding(
-                code="mute_unused",
-                severity=Severity.WARNING,
-                subject=mute.target,
-                detail=f"None of the {view.links} links that it covers is broken; end it with "
-                f"'linkwatch unmute {mute.target}'.",
-                since=mute.since,
-            )
+def missing_heartbeat(beat_at: datetime | None, *, now: datetime) -> Finding | None:
+    """That nobody looks any more. Args: beat_at: when somebody looked last, None if nobody ever did."""
+    if beat_at is not None and abs(now - beat_at) <= HEARTBEAT_LOST_AFTER:
+        return None
+    last = f"The last look was at {format_seconds(beat_at)}" if beat_at is not None else "Nobody has ever looked"
+    return Finding(
+        code="heartbeat_missing",
+        severity=Severity.CRITICAL,
+        subject="health",
+        detail=f"{last}, so nothing that goes wrong is noticed. Start 'linkwatch health --watch' again.",
+        since=beat_at if beat_at is not None else now,
+    )
 
 
 def _dead_letters(facts: HealthFacts) -> Iterable[Finding]:
@@ -248,37 +87,29 @@ def _exports(facts: HealthFacts) -> Iterable[Finding]:
         )
 
 
-def _addresses(facts: HealthFacts) -> Iterable[Finding]:
-    """By team, never by address: findings are shown in logs."""
-    for trouble in facts.address_troubles:
-        since = min(notice.sent_at or notice.created_at for notice in trouble.notices)
-        ids = ", ".join(notice.transition_id for notice in trouble.notices[:MOST_NAMED])
-        more = f" and {len(trouble.notices) - MOST_NAMED} more" if len(trouble.notices) > MOST_NAMED else ""
-        mend = f"'linkwatch owner {trouble.team!r} ADDRESS'"
-        if trouble.status is NoticeStatus.BOUNCED:
-            yield Finding(
-                code="address_bounces",
-                severity=Severity.CRITICAL,
-                subject=trouble.team,
-                detail=f"Mails came back and told nobody: {ids}{more} ({trouble.notices[-1].last_error}). Tell the "
-                f"team yourself, and give it an address that works: {mend}. Later notices are still tried.",
-                since=since,
-            )
-        else:
-            yield Finding(
-                code="address_complains",
-                severity=Severity.WARNING,
-                subject=trouble.team,
-                detail=f"Somebody reported mails as unwanted: {ids}{more}. Ask the team; it may want another address: "
-                f"{mend}. Later notices are still tried.",
-                since=since,
-            )
-    for notice in facts.lost_copies:
+def _unseen_links(facts: HealthFacts) -> Iterable[Finding]:
+    unseen = facts.unseen
+    if unseen.count:
+        count = f"{unseen.count} or more" if unseen.is_more else f"{unseen.count}"
         yield Finding(
-            code="copy_came_back",
+            code="links_unseen",
             severity=Severity.WARNING,
-            subject=notice.transition_id,
-            detail=f"One of the teams {', '.join(notice.also_used_by)} did not get its copy ({copy_trouble(notice)}); "
-            "give it an address that works.",
-            since=notice.sent_at or notice.created_at,
+            subject="links",
+            detail=f"Of {count} watched links nothing was observed for two weeks: "
+            f"{named(unseen.examples, of=unseen.count)}. Read 'linkwatch inspect LINK_ID' to see why.",
+            since=unseen.since if unseen.since is not None else facts.now,
+        )
+
+
+def _clocks(facts: HealthFacts) -> Iterable[Finding]:
+    newest = facts.newest
+    if newest is not None and newest.at > facts.now + CLOCKS_MAY_DIFFER:
+        seconds = int((newest.at - facts.now).total_seconds())
+        yield Finding(
+            code="clock_skew",
+            severity=Severity.CRITICAL,
+            subject=newest.what,
+            detail=f"It was written {seconds} s after this process's now: clocks differ, and with them rests, leases "
+            "and deadlines. Set the clocks by the network (NTP).",
+            since=facts.now,
         )

@@ -24,6 +24,7 @@ from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
 from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
+from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
 
@@ -108,7 +109,9 @@ def notify(event: Event, context: Context) -> dict[str, Any]:
 def health(event: Event, context: Context) -> dict[str, Any]:
     """Look whether all is well; publishes RunLate and a heartbeat. Its role may only read the table."""
     parts = app()
-    findings = watch_health(parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, only_reads=True)
+    findings = watch_health(
+        parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, surveyor=surveyor(), only_reads=True
+    )
     for finding in findings:
         about = {"code": finding.code, "severity": finding.severity.value, "subject": finding.subject}
         logger.warning("finding", extra={"action": "health", **about})
@@ -133,6 +136,12 @@ def mail_events(event: Event, context: Context) -> dict[str, Any]:
 def app() -> App:
     """The parts of this process."""
     return build_app_without_home(env=os.environ)
+
+
+@cache
+def surveyor() -> Surveyor:
+    """What this process remembers of all links, so that not every look reads them."""
+    return Surveyor()
 
 
 @cache

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.runs import Run, RunState, missed_run, weekly_run_id
-from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds
+from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, week_start
 from linkwatch_pipeline.ports import Store
+
+# Less than what runs are kept for, so that a gap that was pruned is not found and recorded again.
+MISSED_RECORDED_FOR = timedelta(days=390)
 
 
 def start_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
@@ -24,7 +28,31 @@ def start_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
         raise InvalidInput("week", f"{run_id} has not begun", f"Wait until {format_seconds(intended_at)}.")
     if now >= intended_at + WEEK:
         return store.create_run(missed_run(intended_at, now))
+    _record_gap(store, intended_at, now=now)
     return store.create_run(Run(run_id=run_id, intended_at=intended_at, started_at=now))
+
+
+def _record_gap(store: Store, intended_at: datetime, *, now: datetime) -> None:
+    """Record the weeks between a new run and the one before it, if nobody did: no scheduler comes back to them."""
+    runs = list(store.runs())
+    before = max((run.intended_at for run in runs if run.intended_at < intended_at), default=intended_at)
+    for gap in missed_weeks(runs, before, now=now):
+        store.create_run(gap)
+
+
+def missed_weeks(runs: Iterable[Run], watched_since: datetime | None, *, now: datetime) -> list[Run]:
+    """The past weeks in which links were watched and no run was made, as they have to be recorded, in time order.
+
+    Args: runs: all that are known.  watched_since: None if nothing is watched.
+    """
+    known = {run.run_id for run in runs}
+    week = week_start(now) - WEEK
+    gaps: list[Run] = []
+    while watched_since is not None and week >= max(watched_since, now - MISSED_RECORDED_FOR):
+        if weekly_run_id(week) not in known:
+            gaps.insert(0, missed_run(week, now))
+        week -= WEEK
+    return gaps
 
 
 def was_missed(run: Run) -> bool:

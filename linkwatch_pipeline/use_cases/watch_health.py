@@ -1,64 +1,102 @@
-"""Is linkwatch well? Gathers the facts, asks `domain.health`, publishes `RunLate` and a heartbeat (SPEC 11)."""
+"""Is linkwatch well? Gathers the facts, asks `domain.health`, publishes a heartbeat and the counts (SPEC 11).
+
+The same look through every door: the Dagster sensor, the Lambda function, `linkwatch health`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.health import AddressTrouble, Finding, HealthFacts, verdict
-from linkwatch_pipeline.domain.mail_events import copy_trouble
+from linkwatch_pipeline.domain.health import in_order, verdict
+from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
+from linkwatch_pipeline.domain.health_findings import Finding
+from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import Run, is_retry, weekly_part, weekly_run_id
+from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
-from linkwatch_pipeline.use_cases.mute import list_mutes
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
+from linkwatch_pipeline.use_cases.start_week import missed_weeks
+from linkwatch_pipeline.use_cases.survey_health import Surveyor
 
-MAIL_TROUBLE_COUNTS_FOR = timedelta(days=30)
 EXPORT_WARNING_AFTER = timedelta(days=80)
 
 
 def watch_health(
-    store: Store, metrics: Metrics, *, clock: Clock, breaker: BreakerRules | None = None, only_reads: bool = False
+    store: Store,
+    metrics: Metrics,
+    *,
+    clock: Clock,
+    breaker: BreakerRules | None = None,
+    surveyor: Surveyor | None = None,
+    only_reads: bool = False,
 ) -> tuple[Finding, ...]:
     """All findings, the worst first; the heartbeat says that somebody looked.
 
-    Runs whose time has come are ruled on first: a suspect one must be known even if nobody delivers anything.
+    Runs whose time has come are ruled on first: a suspect one must be known even if nobody delivers anything. Weeks
+    that nobody ran are recorded as missed, since no scheduler comes back to them.
 
-    Args: only_reads: write nothing into the store; those runs are judged as they are going to be ruled on.
+    Args:
+        surveyor: remembers what was read of all links and notices; None reads them now.
+        only_reads: write nothing into the store; runs are judged as they are going to be ruled on, and the next run
+            records the weeks before it.
     """
     now, rules = clock.now(), breaker or BreakerRules()
     if not only_reads:
         release_notices(store, rules, now=now)
-    facts = gather_facts(store, now=now)
-    findings = verdict(_as_ruled(store, facts, rules) if only_reads else facts)
-    late = sum(finding.code in ("run_late", "run_missing") for finding in findings)
-    metrics.put("RunLate", late, at=now)
+    facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor())
+    for gap in () if only_reads else facts.missed_weeks:
+        store.create_run(gap)  # which leaves one that is recorded already as it is
+    findings = verdict(facts)
+    if only_reads:
+        findings = in_order([*verdict(_as_ruled(store, facts, rules)), *unreleased_runs(facts)])
+    for number in _numbers(facts, findings):
+        metrics.put(number.name, number.value, unit=number.unit, at=now)
     metrics.put("Heartbeat", 1, at=now)
     return findings
 
 
-def gather_facts(store: Store, *, now: datetime) -> HealthFacts:
+def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFacts:
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
+    links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
     this_week = weekly_run_id(week_start(now))
     all_runs = list(store.runs())
+    gaps = missed_weeks(all_runs, links.watched_since, now=now)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
-    active_since = [link.active_since for link in store.links() if link.retired_at is None]
-    notices = list(store.notices())
+    unsettled = tuple(store.notices(unsettled_only=True))
+    progress = tuple(_progress(store, run, now) for run in current if run.state is RunState.OPEN)
     return HealthFacts(
         now=now,
-        watched_since=min(active_since, default=None),
-        runs=tuple(run for run in all_runs if run in current or run.is_held),
-        unsettled=tuple(store.notices(unsettled_only=True)),
+        watched_since=links.watched_since,
+        runs=tuple(run for run in all_runs if run in current or run.is_held or run.ruling is None),
+        unsettled=unsettled,
         dead_letters=sum(letter.redriven_as is None for letter in letters_of(store, current)),
+        progress=progress,
+        missed_weeks=tuple(run for run in [*all_runs, *gaps] if run.state is RunState.MISSED),
         unexported_weeks=_unexported_weeks(store, all_runs, now),
-        mutes=tuple(list_mutes(store)),
-        address_troubles=tuple(_address_troubles(store, notices, now)),
-        lost_copies=tuple(n for n in notices if copy_trouble(n) is not None and _is_recent(n, now)),
+        mutes=links.mutes,
+        address_troubles=mails.address_troubles,
+        lost_copies=mails.lost_copies,
+        unseen=links.unseen,
+        newest=max(_stamps(current, progress, unsettled), key=lambda stamp: stamp.at, default=None),
     )
+
+
+def _progress(store: Store, run: Run, now: datetime) -> RunProgress:
+    """Read off the chains of an open run."""
+    moved_at, due_since = run.dispatched_at or run.started_at, None
+    resent: list[str] = []
+    for chain in store.chains(run.run_id):
+        moved_at = max(moved_at, chain.last_observed_at or moved_at)
+        if chain.head is not None and chain.head_ready_at <= now:
+            due_since = min(due_since or chain.head_ready_at, chain.head_ready_at)
+        if chain.head is not None and chain.resends >= RESENDS_TOO_MANY:
+            resent.append(chain.host)
+    return RunProgress(run=run, moved_at=moved_at, due_since=due_since, resent=tuple(resent))
 
 
 def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFacts:
@@ -75,24 +113,14 @@ def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFa
     return replace(facts, runs=tuple(ruled.get(run.run_id, run) for run in facts.runs), unsettled=tuple(notices))
 
 
-def _address_troubles(store: Store, notices: Iterable[Notice], now: datetime) -> Iterator[AddressTrouble]:
-    """By team, the bounces and complaints that still count: to its present address, with no later delivery to it."""
-    teams = {owner.address.lower(): owner.team for owner in store.owners()}
-    bad: dict[tuple[str, NoticeStatus], list[Notice]] = {}
-    for notice in notices:
-        address = (notice.recipient or "").lower()
-        if notice.status is NoticeStatus.DELIVERED:
-            bad.pop((address, NoticeStatus.BOUNCED), None)
-        complained = notice.status is NoticeStatus.COMPLAINED and _is_recent(notice, now)
-        if notice.status is NoticeStatus.BOUNCED or complained:
-            bad.setdefault((address, notice.status), []).append(notice)
-    for (address, status), told in sorted(bad.items()):
-        if address in teams:
-            yield AddressTrouble(team=teams[address], status=status, notices=tuple(told))
-
-
-def _is_recent(notice: Notice, now: datetime) -> bool:
-    return (notice.sent_at or notice.created_at) > now - MAIL_TROUBLE_COUNTS_FOR
+def _stamps(runs: Sequence[Run], progress: Sequence[RunProgress], unsettled: Sequence[Notice]) -> Iterator[Stamp]:
+    """What processes wrote down lately, as far as it was read anyway."""
+    for run in runs:
+        yield Stamp(what=run.run_id, at=max(run.started_at, run.closed_at or run.started_at))
+    for each in progress:
+        yield Stamp(what=each.run.run_id, at=each.moved_at)
+    for notice in unsettled:
+        yield Stamp(what=notice.transition_id, at=notice.created_at)
 
 
 def _unexported_weeks(store: Store, runs: list[Run], now: datetime) -> tuple[datetime, ...]:
@@ -105,3 +133,24 @@ def _unexported_weeks(store: Store, runs: list[Run], now: datetime) -> tuple[dat
         and run.intended_at not in exported
         and run.intended_at < now - EXPORT_WARNING_AFTER
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Number:
+    name: str
+    value: float
+    unit: str = "Count"
+
+
+def _numbers(facts: HealthFacts, findings: Sequence[Finding]) -> Iterator[_Number]:
+    """What is drawn and alarmed on, beside the heartbeat. `RunLate` is above 0 while a run is late or missing."""
+    late = ("run_late", "run_missing")
+    waiting = [n for n in facts.unsettled if n.status is not NoticeStatus.HELD and n.release_at is not None]
+    yield _Number(name="RunLate", value=sum(finding.code in late for finding in findings))
+    yield _Number(name="DeadLetters", value=facts.dead_letters)
+    yield _Number(name="NoticesWaiting", value=len(waiting))
+    yield _Number(name="NoticesRetried", value=sum(n.attempts > 0 for n in waiting))
+    yield _Number(name="DeliveriesUnknown", value=sum(n.status is NoticeStatus.UNKNOWN for n in waiting))
+    oldest = min((n.release_at for n in waiting if n.release_at is not None), default=facts.now)
+    yield _Number(name="OldestNoticeAge", value=max((facts.now - oldest).total_seconds(), 0), unit="Seconds")
+    yield _Number(name="LinksUnseen", value=facts.unseen.count)

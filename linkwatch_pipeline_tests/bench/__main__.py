@@ -14,7 +14,9 @@ from pathlib import Path
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
+from linkwatch_pipeline_tests.bench.delivery import release_to_accepted
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
+from linkwatch_pipeline_tests.bench.health import health_look
 from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
 from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
@@ -34,6 +36,8 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "fast-peers": fast_peers,
     "simulated": simulated,
     "store-calls": store_calls,
+    "delivery": lambda folder: release_to_accepted(),
+    "health": health_look,
     "status": service_status,
     "warehouse": warehouse,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -34,7 +35,7 @@ def watch(tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Watch]:
     """Makes a world of these pages and a home that watches them all; `story` makes it one that plays past weeks."""
     with ExitStack() as stack:
 
-        def make(sites: Mapping[str, Mapping[str, Script]], *, story: bool = False) -> Watched:
-            return stack.enter_context(watched_world(tmp_path / "home", instance, sites, story=story))
+        def make(sites: Mapping[str, Mapping[str, Script]], **how: Any) -> Watched:
+            return stack.enter_context(watched_world(tmp_path / "home", instance, sites, **how))
 
         yield make

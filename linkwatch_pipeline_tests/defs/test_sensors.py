@@ -24,6 +24,7 @@ from linkwatch_pipeline_tests.defs.watched import WEEK, Watched, checks, metadat
 from linkwatch_pipeline_tests.world import Answer, visits
 
 Tick = Callable[..., dg.SensorResult]
+YESTERDAY = WEEK - timedelta(days=1)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def tick(instance: dg.DagsterInstance) -> Iterator[Tick]:
 @pytest.fixture
 def broken_page(watch: Watch) -> Watched:
     """A week in which a page was found broken, so that there is a notice to send."""
-    watched = watch({"docs.example": {"/guide": 404}})
+    watched = watch({"docs.example": {"/guide": 404}}, registered_at=YESTERDAY)
     watched.drive_week()
     watched.now = WEEK + timedelta(minutes=2)
     return watched
@@ -106,7 +107,7 @@ def test_a_notice_that_nobody_can_be_told_wakes_nobody_until_there_is_somebody(w
 
 
 def test_a_suspect_run_wakes_nobody_and_its_notices_are_shown_as_held(watch: Watch, tick: Tick) -> None:
-    watched = watch({"docs.example": {"/guide": 404}})
+    watched = watch({"docs.example": {"/guide": 404}}, registered_at=YESTERDAY)
     watched.env["LINKWATCH_CANARIES"] = "docs-guide"
     week = watched.run_week()
     assert (metadata(week, "outbox")["held"], metadata(week, "outbox")["pending"]) == (1, 0)
@@ -172,6 +173,11 @@ def test_the_health_sensor_asks_on_a_new_verdict_and_beats_its_heart_on_every_ti
     with broken_page.open() as app:
         worse = tick("health_sensor", app, first.cursor)
         assert len(worse.run_requests or ()) == 1
+        again = tick("health_sensor", app, worse.cursor)
+        assert len(again.run_requests or ()) == 1  # nobody has told on-call yet
+        told = broken_page.run_job("watch_health", app)
+        assert metadata(told, "run_health")["alarms_told"] == 1
+        assert '"code": "notice_overdue"' in (app.home.folder / "alarms.jsonl").read_text()
         assert tick("health_sensor", app, worse.cursor).skip_reason == dg.SkipReason("unchanged: 1 findings")
 
 
@@ -197,11 +203,15 @@ def test_run_health_says_what_is_wrong_and_its_check_fails(broken_page: Watched)
     assert (finding["severity"], finding["code"], finding["subject"]) == ("critical", "notice_overdue", "docs-guide:1")
 
 
-@pytest.mark.parametrize(("story", "codes"), [(True, []), (False, ["run_missing"])], ids=["story", "ordinary"])
+@pytest.mark.parametrize(
+    ("story", "codes"),
+    [(True, []), (False, ["run_missing", "links_unseen", "week_missed", "week_missed", "week_missed"])],
+    ids=["story", "ordinary"],
+)
 def test_a_home_that_tells_a_story_is_not_ill_because_the_story_ended(
     watch: Watch, story: bool, codes: list[str]
 ) -> None:
-    watched = watch({"docs.example": {"/guide": 200}}, story=story)
+    watched = watch({"docs.example": {"/guide": 200}}, story=story, registered_at=YESTERDAY)
     watched.drive_week()
     watched.now = WEEK + timedelta(days=30)
     with watched.open() as app:

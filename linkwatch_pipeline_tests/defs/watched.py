@@ -51,7 +51,7 @@ class Watched:
         ) as app:
             yield app
 
-    def register_all(self) -> None:
+    def register_all(self, registered_at: datetime) -> None:
         """Watch every page of the world, one link each: `docs.example/guide` is the link `docs-guide`."""
         with self.open() as app:
             for host, site in self.world.sites.items():
@@ -62,7 +62,7 @@ class Watched:
                         url=f"http://{host}{page}",
                         owner="docs-team",
                         notify="docs-team@example.com",
-                        now=WEEK - timedelta(days=30),
+                        now=registered_at,
                     )
 
     def run_week(self, week: datetime = WEEK) -> dg.ExecuteInProcessResult:
@@ -95,14 +95,19 @@ class Watched:
 
 @contextmanager
 def watched_world(
-    folder: Path, instance: dg.DagsterInstance, sites: Mapping[str, Mapping[str, Script]], *, story: bool = False
+    folder: Path,
+    instance: dg.DagsterInstance,
+    sites: Mapping[str, Mapping[str, Script]],
+    *,
+    story: bool = False,
+    registered_at: datetime = WEEK - timedelta(days=30),
 ) -> Iterator[Watched]:
-    """Open the world and make the home, every page registered."""
+    """Open the world and make the home, every page registered. Weeks between then and the first run were missed."""
     with World(sites).in_thread() as world:
         pairs = tuple(plain for plain, _ in world.map.hosts.values())
         make_home(folder, env={}, fixture=FixtureMark(pairs=pairs, story=story))
         watched = Watched(world, folder, instance)
-        watched.register_all()
+        watched.register_all(registered_at)
         yield watched
 
 

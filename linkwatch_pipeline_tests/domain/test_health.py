@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.health import Finding, HealthFacts, Severity, is_healthy, verdict
+from linkwatch_pipeline.domain.health import is_healthy, missing_heartbeat, verdict
+from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp, UnseenLinks
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState
+from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState, missed_run
+from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline_tests.builders import MONDAY, RETRY_ID, RUN_ID, a_run, after
 from linkwatch_pipeline_tests.mail_builders import a_notice
 
@@ -137,8 +140,21 @@ def test_a_held_run_is_critical_until_somebody_decides_and_its_notices_are_not_o
     assert verdict(facts(runs=(decided,))) == ()
 
 
-def test_a_notice_that_is_not_released_is_not_overdue() -> None:
-    assert verdict(facts(unsettled=(a_notice(release_at=None),))) == ()
+@pytest.mark.parametrize(
+    ("run", "now", "codes"),
+    [
+        (FINISHED, after(minutes=25), []),
+        (FINISHED, after(minutes=26), ["run_unreleased"]),  # it closed at 09:20
+        (a_run(state=RunState.OPEN), after(minutes=29), []),
+        (a_run(state=RunState.OPEN), after(minutes=36), ["run_late", "run_unreleased"]),
+        (replace(FINISHED, ruling=Ruling(kind=RulingKind.RELEASED, at=after(minutes=21))), after(minutes=26), []),
+    ],
+)
+def test_a_notice_that_nobody_releases_is_not_overdue_but_its_run_is_found(
+    run: Run, now: datetime, codes: list[str]
+) -> None:
+    found = verdict(facts(now=now, runs=(run,), unsettled=(a_notice(release_at=None),)))
+    assert sorted(finding.code for finding in found) == codes
 
 
 def muted(links: int = 1, broken: int = 1, **fields: Any) -> MuteView:
@@ -188,3 +204,70 @@ def test_the_worst_and_oldest_comes_first() -> None:
         )
     )
     assert [f.code for f in found] == ["notice_overdue", "run_late", "dead_letters", "notice_without_owner"]
+
+
+def stalled(**changes: Any) -> RunProgress:
+    """An open run whose hosts have waited since its dispatch, and none of whose jobs has ended."""
+    given: dict[str, Any] = {"run": a_run(state=RunState.OPEN), "moved_at": MONDAY, "due_since": MONDAY}
+    return RunProgress(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("progress", "now", "codes"),
+    [
+        (stalled(), after(minutes=10), []),
+        (stalled(), after(minutes=11), ["run_stalled"]),
+        (stalled(moved_at=after(minutes=8)), after(minutes=11), []),  # it goes on
+        (stalled(due_since=None), after(minutes=11), []),  # every host asked for a pause
+        (stalled(due_since=after(minutes=9)), after(minutes=11), []),  # the pause has just ended
+        (stalled(moved_at=after(minutes=9), resent=("docs.example.com",)), after(minutes=11), ["run_resending"]),
+    ],
+)
+def test_an_open_run_that_nobody_works_on_is_stalled(progress: RunProgress, now: datetime, codes: list[str]) -> None:
+    found = verdict(facts(now=now, runs=(progress.run,), progress=(progress,)))
+    assert [finding.code for finding in found] == codes
+
+
+def test_a_missed_week_stays_a_warning() -> None:
+    missed = missed_run(MONDAY - WEEK, after(minutes=5))
+    finding = only(verdict(facts(missed_weeks=(missed,))))
+    assert (finding.code, finding.severity, finding.subject) == ("week_missed", Severity.WARNING, missed.run_id)
+    assert finding.since == MONDAY - WEEK
+
+
+def test_a_running_week_that_a_wrong_clock_recorded_as_missed_is_missing() -> None:
+    assert only(verdict(facts(runs=(missed_run(MONDAY, after(days=8)),)))).code == "run_missing"
+
+
+def test_links_that_nothing_was_observed_of_are_counted_and_some_named() -> None:
+    names = tuple(f"link-{n}" for n in range(5))
+    finding = only(verdict(facts(unseen=UnseenLinks(count=7, examples=names, since=after(days=-40)))))
+    assert (finding.code, finding.severity, finding.since) == ("links_unseen", Severity.WARNING, after(days=-40))
+    assert "Of 7 watched links" in finding.detail
+    assert "link-0, link-1, link-2, link-3, link-4 and 2 more" in finding.detail
+    many = only(verdict(facts(unseen=UnseenLinks(count=1000, examples=names, is_more=True))))
+    assert "1000 or more" in many.detail
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(30, False), (31, True), (-3600, False)])
+def test_what_was_written_in_the_future_tells_of_clocks_that_differ(ahead: int, found: bool) -> None:
+    findings = verdict(facts(newest=Stamp(what=RUN_ID, at=after(hours=1, seconds=ahead))))
+    assert [(f.code, f.subject) for f in findings] == ([("clock_skew", RUN_ID)] if found else [])
+
+
+def test_many_notices_with_the_same_fault_are_one_finding() -> None:
+    waiting = [a_notice(transition_id=f"link-{n}:1", last_error="421 busy") for n in range(6)]
+    assert len(verdict(facts(unsettled=tuple(waiting[:5])))) == 5
+    finding = only(verdict(facts(unsettled=tuple(waiting))))
+    assert (finding.code, finding.subject) == ("notice_overdue", "outbox")
+    assert "6 notices: link-0:1, link-1:1, link-2:1, link-3:1, link-4:1 and 1 more" in finding.detail
+    assert "421 busy" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("beat_at", "missing"),
+    [(None, True), (after(minutes=50), False), (after(minutes=49), True), (after(hours=3), True)],
+)
+def test_a_heartbeat_of_more_than_ten_minutes_ago_is_missing(beat_at: datetime | None, missing: bool) -> None:
+    finding = missing_heartbeat(beat_at, now=after(hours=1))
+    assert (finding is not None) is missing

@@ -101,3 +101,29 @@ def test_a_team_chooses_digests_and_keeps_them_with_a_new_address(broken: Termin
     broken.fine("register", "more", "https://docs.example.com/more", "--owner", "docs", "--notify", "new@example.com")
     broken.fine("owner", "docs", "--delivery", "each")
     assert broken.fine("owner", "--list").out.splitlines()[1].split()[-1] == "each"
+
+
+EVIL = ["", "a\nlinkwatch: all is well", "\x1b[2J", "\udcff", "\0", "x" * 5000, "\u2067evil"]
+COMMANDS = [
+    ("mute", "HERE", "--until", NEXT_WEEK, "--reason", "r"),
+    ("mute", "guide", "--until", "HERE", "--reason", "r"),
+    ("mute", "guide", "--until", NEXT_WEEK, "--reason", "HERE"),
+    ("mute", "guide", "--until", NEXT_WEEK, "--reason", "r", "--by", "HERE"),
+    ("unmute", "HERE"),
+    ("ack", "HERE", "--reason", "r"),
+    ("ack", "guide", "--reason", "HERE"),
+    ("release-notices", "HERE"),
+    ("discard-notices", "HERE"),
+    ("resume", "HERE"),
+    ("dead-letters", "--redrive", "HERE"),
+    ("owner", "docs", "--delivery", "HERE"),
+]
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=ascii)
+def test_whatever_somebody_writes_is_refused_in_one_clean_line(broken: Terminal, evil: str) -> None:
+    for words in COMMANDS:
+        sentence = broken.refused(*(evil if word == "HERE" else word for word in words))
+        assert sentence.removesuffix("\n").isprintable(), words
+    assert broken.fine("mutes").out == "nothing is muted\n"
+    assert "acknowledged" not in broken.fine("links").out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
@@ -88,8 +88,12 @@ class Office:
 
     def watch(self, **urls: str) -> None:
         """Links by id, of the docs team."""
+        self.watch_since(MONDAY - timedelta(days=1), **urls)
+
+    def watch_since(self, moment: datetime, **urls: str) -> None:
+        """The same, registered at some moment."""
         for link_id, url in urls.items():
-            self.store.save_link(a_link(link_id, url), replaces=None)
+            self.store.save_link(a_link(link_id, url, active_since=moment), replaces=None)
 
     def run(self, statuses: Mapping[str, int | None], *, run: Run | None = None, close: bool = True) -> str:
         """A run (MONDAY's, if None) over these links, each with its answer, observed now; its id."""

@@ -15,7 +15,7 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import acknowledge, active_mutes, lift_mutes, list_mutes, mute, unmute
 from linkwatch_pipeline.use_cases.set_aside import NEVER_TOLD, OVERTAKEN
-from linkwatch_pipeline_tests.builders import URL
+from linkwatch_pipeline_tests.builders import MONDAY, URL, a_run
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
 
 DAY = timedelta(days=1)
@@ -312,3 +312,26 @@ def test_an_acknowledged_break_and_its_recovery_are_told_as_ever(guide: Office) 
     acknowledge(guide.store, "guide", reason="r", by=None, now=guide.clock.now())
     guide.see("guide", 200)
     assert guide.deliver() == DeliveryReport(sent=2)
+
+
+@pytest.mark.parametrize("look_before_its_end", [True, False])
+def test_a_mute_that_ends_during_a_run_hides_nothing_of_it(guide: Office, look_before_its_end: bool) -> None:
+    """The break is seen while the mute lasts; the run closes after its end."""
+    until = (guide.clock.now() + timedelta(minutes=10)).isoformat()
+    mute(guide.store, "guide", until=until, reason="r", by=None, now=guide.clock.now())
+    run_id = guide.run({"guide": 404}, run=a_run(MONDAY, started_at=guide.clock.now()), close=False)
+    if look_before_its_end:
+        guide.deliver()
+    guide.clock.advance(timedelta(minutes=10))
+    guide.close(run_id)
+    guide.deliver()
+    assert guide.provider.told == ["guide:1"]
+    assert guide.deliver() == DeliveryReport()
+
+
+def test_a_mute_that_begins_between_a_run_and_its_delivery_holds(guide: Office) -> None:
+    guide.run({"guide": 404})
+    quiet(guide)
+    assert guide.deliver() == DeliveryReport(muted=1)
+    speak(guide)
+    assert guide.deliver() == DeliveryReport(sent=1)

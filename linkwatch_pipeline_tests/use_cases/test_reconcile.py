@@ -16,7 +16,7 @@ from linkwatch_pipeline.adapters.notify.ses import SesNotifier
 from linkwatch_pipeline.adapters.notify.ses_events import read_events
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import StaleWrite
-from linkwatch_pipeline.domain.health import Finding
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.mail_events import MailEventKind
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus

@@ -141,6 +141,11 @@ def main(args: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted; the same command goes on where it stopped.")
         return EXIT_INTERRUPTED
+    except UnicodeEncodeError as error:
+        if not any("\udc80" <= character <= "\udcff" for character in error.object):
+            raise
+        complain(f"{error.object!a} is not text in UTF-8; write it so.")
+        return EXIT_REFUSED
     except OSError as error:
         _let_go_of_stdout()
         if error.errno == errno.EPIPE:

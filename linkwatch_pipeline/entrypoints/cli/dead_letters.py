@@ -8,7 +8,7 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
-from linkwatch_pipeline.entrypoints.cli.output import complain, print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.output import complain, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
     from linkwatch_pipeline.bootstrap import App
@@ -82,7 +82,7 @@ def _redrive(app: App, job_ids: list[str], as_json: bool) -> int:
 
     done = redrive(app.store, job_ids, now=app.clock.now(), queue=app.work_queue)
     for job_id, why in done.refused.items():
-        complain(f"{job_id} {why}.")
+        complain(f"{one_line(job_id)} {why}.")
     if as_json and (done.jobs or done.sent_again or not done.refused):
         print_json(documents.redriven_document(done))
     elif not as_json:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.allowances import Allowance, host_of
 from linkwatch_pipeline.domain.coverage import completeness, coverage
-from linkwatch_pipeline.domain.health import Finding
+from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.links import Ack, Link
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice
@@ -16,6 +16,7 @@ from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Ruling, Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
+from linkwatch_pipeline.use_cases.health_history import PastTrouble
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
 from linkwatch_pipeline.use_cases.redrive import Redriven
 
@@ -188,6 +189,16 @@ def finding_document(finding: Finding) -> Document:
         "subject": finding.subject,
         "detail": finding.detail,
         "since": moment(finding.since),
+    }
+
+
+def past_trouble_document(trouble: PastTrouble) -> Document:
+    """A week that was missed or late."""
+    return {
+        "run_id": trouble.run_id,
+        "what": trouble.what.value,
+        "intended_at": moment(trouble.intended_at),
+        "noticed_at": moment(trouble.noticed_at),
     }
 
 
