@@ -111,10 +111,11 @@ def _stalled_runs(facts: HealthFacts) -> Iterable[Finding]:
 
 def unreleased_runs(facts: HealthFacts) -> Iterable[Finding]:
     """Whoever delivers rules first: notices without a ruling tell that nobody delivers."""
-    waiting = {notice.run_id for notice in facts.unsettled if notice.release_at is None}
     for run in facts.runs:
-        due_at = min(run.closed_at or run.deadline_at, run.deadline_at)
-        if run.ruling is None and run.run_id in waiting and facts.now > due_at + RULED_ON_WITHIN:
+        made = [n.created_at for n in facts.unsettled if n.run_id == run.run_id and n.release_at is None]
+        # A run may begin after its deadline: nothing is due before there is a notice.
+        due_at = max(min(run.closed_at or run.deadline_at, run.deadline_at), min(made, default=run.started_at))
+        if run.ruling is None and made and facts.now > due_at + RULED_ON_WITHIN:
             yield Finding(
                 code="run_unreleased",
                 severity=Severity.CRITICAL,

@@ -250,3 +250,9 @@ def test_a_sitemap_names_pages_sitemaps_and_translations() -> None:
 def test_a_sitemap_that_cannot_be_read_says_why(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         sitemap_links(text)
+
+
+def test_reading_a_table_leaves_the_bounds_of_other_readers_alone() -> None:
+    before = csv.field_size_limit()
+    assert csv_links("https://docs.example.com/a,b\n")
+    assert csv.field_size_limit() == before

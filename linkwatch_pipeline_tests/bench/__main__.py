@@ -21,13 +21,14 @@ from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
 from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
-from linkwatch_pipeline_tests.bench.start_up import help_time
+from linkwatch_pipeline_tests.bench.start_up import functions_import_time, help_time
 from linkwatch_pipeline_tests.bench.status import service_status
 from linkwatch_pipeline_tests.bench.store_calls import store_calls
 from linkwatch_pipeline_tests.bench.warehouse import warehouse
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
+    "lambda": lambda folder: [functions_import_time(folder)],
     "dispatch": lambda folder: [dispatch_time(folder)],
     "cpu": lambda folder: [cpu_per_check(folder)],
     "loopback": on_loopback,

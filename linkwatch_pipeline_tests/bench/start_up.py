@@ -1,7 +1,8 @@
-"""How long a person waits for `linkwatch --help`, beside what Python itself and click need."""
+"""How long a person waits for `linkwatch --help`, and a cold start for its functions, beside what Python needs."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from linkwatch_pipeline_tests.bench.result import Result
 
 ROUNDS = 15
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def help_time() -> Result:
@@ -27,6 +29,20 @@ def help_time() -> Result:
         f"`python -c pass` {python:.3f} s, `python -c 'import click'` {click:.3f} s: "
         f"{ours / click:.2f} times the latter; best of {ROUNDS}",
     )
+
+
+def functions_import_time(folder: Path) -> Result:
+    """A cold start's import of the Lambda functions from their zip: no bytecode, nothing else installed."""
+    unpacked, times = folder / "task", []
+    pack = [sys.executable, str(ROOT / "deploy" / "package_lambda.py"), "--out", str(folder / "linkwatch.zip")]
+    subprocess.run(pack, check=True, stdout=subprocess.DEVNULL)
+    shutil.unpack_archive(folder / "linkwatch.zip", unpacked)
+    program = f"import sys; sys.path.insert(0, {str(unpacked)!r}); import linkwatch_pipeline.entrypoints.aws_lambda"
+    isolated = [sys.executable, "-I", "-S", "-B", "-c"]
+    for _ in range(ROUNDS):
+        times.append(_seconds([*isolated, program]) - _seconds([*isolated, "pass"]))
+    size = (folder / "linkwatch.zip").stat().st_size
+    return Result("import of the Lambda functions", min(times), "s", 1.0, f"zip of {size:,} bytes; best of {ROUNDS}")
 
 
 def _seconds(command: Sequence[str]) -> float:

@@ -197,7 +197,7 @@ def test_a_paused_schedule_raises_the_late_alarm_and_a_late_start_of_the_week_en
     go_to(functions, MONDAY + timedelta(minutes=34))  # the schedule is off; the check of health has its own
     assert functions.call("health")["healthy"] is False
     assert would_alarm(LATE_RUN_ALARM, metric(functions, "RunLate"))
-    assert [line["code"] for line in functions.lines if line["message"] == "finding"] == ["run_missing"]
+    assert "run_missing" in [line["code"] for line in functions.lines if line["message"] == "finding"]
     go_to(functions, MONDAY + timedelta(minutes=50))
     assert dispatch(functions)["run_id"] == RUN_ID  # switched on again, or called by hand: the same week
     assert functions.call("health")["healthy"] is False

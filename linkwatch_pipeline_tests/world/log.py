@@ -12,9 +12,9 @@ from itertools import pairwise
 class Hit:
     """One connection that ended. `target` is None if no request came over it.
 
-    `started` (accepted; over TLS, greeted) and `ended` (answer written, or the other side gone) are monotonic seconds
-    of the machine, `at` is the wall clock at the start (ISO, UTC). `together` counts the open connections to this
-    host then, itself included; `together_all` those to all hosts.
+    `started` (accepted; over TLS, greeted) and `ended` (the last of the answer written, or the other side gone) are
+    monotonic seconds of the machine, `at` is the wall clock at the start (ISO, UTC). `together` counts the open
+    connections to this host then, itself included; `together_all` those to all hosts.
     """
 
     host: str

@@ -87,6 +87,7 @@ class Servers:
         started = self._hellos.get(tls, started) if tls is not None else started
         request = Request(host, "", {}, week, 0)
         together, together_all = self._open[host], self._open.total()
+        last_write, ended = _noting_writes(writer, loop), None
         try:
             # Somebody who resets, or leaves in mid-sentence, is no fault of the server's.
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
@@ -98,8 +99,10 @@ class Servers:
                 else:
                     request = await self._read_request(host, week, reader)
                     await _answer(site, request, reader, writer)
+                    # Not now: on a busy machine the client may have read it all and gone long before this line.
+                    ended = last_write()
         finally:
-            ended = loop.time()
+            ended = loop.time() if ended is None else ended
             writer.close()
             self._tell(
                 Hit(
@@ -129,6 +132,19 @@ class Servers:
         self._visits[url] += 1
         self._visits_by_week[week, url] += 1
         return Request(host, target, headers, week, visit, visit_this_week)
+
+
+def _noting_writes(writer: asyncio.StreamWriter, loop: asyncio.AbstractEventLoop) -> Callable[[], float | None]:
+    """When the writer was last given something, None if never: nobody can have read all before that moment."""
+    last: list[float] = []
+    write = writer.write
+
+    def noted(data: bytes | bytearray | memoryview) -> None:
+        last[:] = [loop.time()]
+        write(data)
+
+    writer.write = noted  # type: ignore[method-assign]
+    return lambda: last[0] if last else None
 
 
 async def _answer(site: Site, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -21,7 +21,7 @@ def csv_links(text: str) -> list[FoundLink]:
     """
     first_line = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first_line.count) if any(d in first_line for d in _DELIMITERS) else ","
-    csv.field_size_limit(max(len(text), 1))  # the size of the file bounds a cell
+    most_before = csv.field_size_limit(max(len(text), 1))  # the size of the file bounds a cell
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     found: list[FoundLink] = []
     line = 1
@@ -31,6 +31,8 @@ def csv_links(text: str) -> list[FoundLink]:
             line = rows.line_num + 1
     except csv.Error as error:
         raise ValueError(f"not a CSV table: {error}") from error
+    finally:
+        csv.field_size_limit(most_before)  # it is the whole process's
     return found
 
 
