@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from linkwatch_pipeline.adapters.handbook.csv_table import csv_links
