@@ -103,7 +103,9 @@ def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, kin
     week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
     report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
     later = MONDAY + WEEK
-    app.warehouse.write_transitions(later, [replace(row, version=77) for row in app.warehouse.read_transitions(week)])
+    app.warehouse.write_transitions(
+        later, [replace(row, id="a:77", version=77) for row in app.warehouse.read_transitions(week)]
+    )
     app.warehouse.write_notices(later, [replace(row, transition_id="a:77") for row in app.warehouse.read_notices(week)])
     file_of(app, kind, later if file_of(app, kind, later).exists() else MONDAY).replace(file_of(app, kind, week))
     again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
