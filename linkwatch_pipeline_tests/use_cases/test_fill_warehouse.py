@@ -102,12 +102,15 @@ def test_what_was_damaged_or_lost_is_there_again(app: App, kind: str, damage: st
 def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, kind: str) -> None:
     week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
     report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
-    later = MONDAY + WEEK
-    app.warehouse.write_transitions(
-        later, [replace(row, id="a:77", version=77) for row in app.warehouse.read_transitions(week)]
-    )
-    app.warehouse.write_notices(later, [replace(row, transition_id="a:77") for row in app.warehouse.read_notices(week)])
-    file_of(app, kind, later if file_of(app, kind, later).exists() else MONDAY).replace(file_of(app, kind, week))
+    warehouse, later = app.warehouse, MONDAY + WEEK
+    if kind == "transitions":
+        warehouse.write_transitions(
+            later, [replace(row, id="a:77", version=77) for row in warehouse.read_transitions(week)]
+        )
+    elif kind == "notices":
+        warehouse.write_notices(later, [replace(row, transition_id="a:77") for row in warehouse.read_notices(week)])
+    strange = later if file_of(app, kind, later).exists() else MONDAY
+    file_of(app, kind, strange).replace(file_of(app, kind, week))
     again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
     assert replace(again, exported=report.exported) == report
     assert rows_of(app, week) == held
