@@ -33,6 +33,7 @@ defs = dg.Definitions(
         checks.no_dead_letters,
         checks.every_transition_has_one_notice,
         checks.no_unknown_deliveries,
+        checks.every_week_is_in_the_warehouse,
     ],
     jobs=[
         weekly.weekly_check,

@@ -6,14 +6,16 @@ import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.observe import observation_batches
+from linkwatch_pipeline.defs.report import coverage_report
 from linkwatch_pipeline.defs.resources import PARTITION_TAG
 from linkwatch_pipeline.defs.tables import count_each_end, host_table, percentage
 from linkwatch_pipeline.defs.transition import outbox
 from linkwatch_pipeline.domain.coverage import WARN_BELOW, coverage, is_poor
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, RunCounts, RunState, weekly_run_id
-from linkwatch_pipeline.domain.timestamps import format_seconds, parse_week, week_start
+from linkwatch_pipeline.domain.timestamps import format_seconds, parse_week, week_key, week_start
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.export_week import KEEP_FILES
 from linkwatch_pipeline.use_cases.review_week import changes_of_week, latest_week, notices_of_week
 
 MOST_NAMED = 20
@@ -115,4 +117,24 @@ def no_unknown_deliveries(context: dg.AssetCheckExecutionContext) -> dg.AssetChe
         passed=not unknown,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"unknown": len(unknown), "which": ", ".join(unknown[:MOST_NAMED])},
+    )
+
+
+@dg.asset_check(asset=coverage_report, required_resource_keys={"app"})
+def every_week_is_in_the_warehouse(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    """Each exported week's file is there as it was written, up to the week of this report."""
+    app: App = context.resources.app
+    week, oldest = _week_of(context, app), week_start(app.clock.now() - KEEP_FILES)
+    exported = [each for each in app.store.exported_weeks() if oldest <= each.week <= week]
+    lost = [each for each in exported if not app.warehouse.verify_week(each)]
+    return dg.AssetCheckResult(
+        passed=not lost,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "weeks": len(exported),
+            "weeks_lost_or_damaged": len(lost),
+            "observations": sum(each.rows for each in exported),
+            "observations_lost": sum(each.rows for each in lost),
+            "which": ", ".join(week_key(each.week) for each in lost[:MOST_NAMED]),
+        },
     )

@@ -1,7 +1,7 @@
 """The week in the warehouse: its Parquet file, and the coverage report, read back with DuckDB."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -11,22 +11,18 @@ from linkwatch_pipeline.adapters.reports.outcome_plot import draw_outcomes
 from linkwatch_pipeline.adapters.warehouse.schema import COLUMNS as FILE_COLUMNS
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.pictures import outcome_bars
+from linkwatch_pipeline.defs.section_tables import MOST_ROWS, section_tables
 from linkwatch_pipeline.defs.tables import Cell, percentage, table
 from linkwatch_pipeline.defs.weekly import weekly_freshness, weekly_partitions
-from linkwatch_pipeline.domain.coverage import ChangedContent, HostTrouble, RepeatedUncertainty, WeekCount, percent
-from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.coverage import WeekCount, percent
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import CoverageReport
-from linkwatch_pipeline.domain.timestamps import format_seconds, week_key
+from linkwatch_pipeline.domain.timestamps import week_key
 from linkwatch_pipeline.use_cases.export_week import prune_history
 from linkwatch_pipeline.use_cases.report import report_week
 
 WEEKS_COMPARED = 26
-MOST_ROWS = 200
 
-_LINK = dg.TableColumn("link", description="the link's id")
-_OWNER = dg.TableColumn("owner", description="the team that is told")
-_PLACE = dg.TableColumn("place", description="file and line in the handbook, the first one")
 _WEEK_COLUMNS = (
     dg.TableColumn("week", description="its Monday"),
     dg.TableColumn("run", description="the weekly run's state; empty when the store knows none"),
@@ -35,33 +31,12 @@ _WEEK_COLUMNS = (
     dg.TableColumn("observations", "int", "links looked at, each once; empty is no data"),
     *(dg.TableColumn(outcome.value, "int") for outcome in Outcome),
 )
-_HOST_COLUMNS = (
-    dg.TableColumn("host"),
-    dg.TableColumn("links", "int", "looked at in this week"),
-    *(dg.TableColumn(name, "int") for name in ("broken", "uncertain", "throttled")),
-    dg.TableColumn("reasons", description="of those links"),
-)
-_REPEATED_COLUMNS = (
-    _LINK,
-    dg.TableColumn("weeks", "int", "in a row without a verdict"),
-    dg.TableColumn("since", description="UTC"),
-    dg.TableColumn("reason", description="in this week"),
-    _OWNER,
-    _PLACE,
-    dg.TableColumn("url"),
-)
-_CHANGED_COLUMNS = (
-    _LINK,
-    dg.TableColumn("at", description="when it was observed (UTC)"),
-    dg.TableColumn("status", "int"),
-    _OWNER,
-    _PLACE,
-    dg.TableColumn("url"),
-)
 
 # What analysts have to know of the file's columns beyond their names (`domain.observations.Observation`).
 _MEANINGS = {
     "job_id": "unique: the run and the link; of a check by hand its sequence and the link",
+    "link_id": "the link, by its name in the registry",
+    "config_version": "of the link, when it was checked",
     "run_id": "empty for a hand check",
     "url": "as it was checked",
     "sequence": "unique with link_id; history is in this order",
@@ -75,6 +50,9 @@ _MEANINGS = {
     "content_hash": "SHA-256 of the bytes read",
     "content_complete": "false when the page was cut at 64 KiB",
     "marker_found": "empty when no text was expected or the answer was no 2xx",
+    "bytes_read": "of the body",
+    "content_type": "as the server said",
+    "page_hints": "what the page itself says of being no real one",
     "latency_ms": "network time over all hops",
     "final_url": "where the redirects ended",
     "redirects": "each hop that was followed",
@@ -101,6 +79,7 @@ _FILE_SCHEMA = dg.TableSchema(
 def coverage_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """The week's observations as a Parquet file, one row per observation, and what they cover.
 
+    The columns are those of the view `observations`: `linkwatch_pipeline.reports.connect()` opens it.
     The tab Partitions shows the numbers, pictures and tables of each week; on Overview they stand below the columns.
     """
     app: App = context.resources.app
@@ -136,18 +115,16 @@ def _shown(report: CoverageReport) -> dict[str, dg.MetadataValue]:
         "coverage_percent": percentage(week.coverage),
         "completeness_percent": percentage(week.completeness),
         **{outcome: dg.MetadataValue.int(count) for outcome, count in counts.items()},
+        "links_to_mend": dg.MetadataValue.int(report.score.to_mend),
         "links_newly_broken": dg.MetadataValue.int(report.newly_broken.total),
         "links_still_broken": dg.MetadataValue.int(report.still_broken.total),
         "links_recovered": dg.MetadataValue.int(report.recovered.total),
         "links_uncertain_again": dg.MetadataValue.int(report.repeated_uncertainty.total),
+        "links_moved_for_good": dg.MetadataValue.int(report.moved_for_good.total),
+        "links_suspected": dg.MetadataValue.int(report.suspected_pages.total),
+        "certificates_ending": dg.MetadataValue.int(report.ending_certificates.total),
+        **section_tables(report),
         "weeks": table(_WEEK_COLUMNS, map(_week_row, weeks)),
-        "worst_hosts": table(_HOST_COLUMNS, map(_host_row, report.worst_hosts.rows)),
-        "uncertain_week_after_week": table(
-            _REPEATED_COLUMNS, (_repeated_row(found, report.links) for found in report.repeated_uncertainty.rows)
-        ),
-        "expected_text_missing": table(
-            _CHANGED_COLUMNS, (_changed_row(found, report.links) for found in report.content_changed.rows)
-        ),
         **({"problems": dg.MetadataValue.text("\n".join(report.problems))} if report.problems else {}),
     }
 
@@ -170,25 +147,3 @@ def _week_row(week: WeekCount) -> Sequence[Cell]:
         week.links_seen,
         *(week.count(outcome) for outcome in Outcome),
     )
-
-
-def _host_row(host: HostTrouble) -> Sequence[Cell]:
-    reasons = ", ".join(f"{reason} {count}" for reason, count in host.reasons.items())
-    return host.host, host.links, host.broken, host.uncertain, host.throttled, reasons
-
-
-def _repeated_row(found: RepeatedUncertainty, links: Mapping[str, Link]) -> Sequence[Cell]:
-    owner, place = _owner_and_place(links.get(found.link_id))
-    since = format_seconds(found.since)
-    return found.link_id, found.weeks, since, found.reason or "", owner, place, found.url
-
-
-def _changed_row(found: ChangedContent, links: Mapping[str, Link]) -> Sequence[Cell]:
-    owner, place = _owner_and_place(links.get(found.link_id))
-    return found.link_id, format_seconds(found.observed_at), found.status, owner, place, found.url
-
-
-def _owner_and_place(link: Link | None) -> tuple[str, str]:
-    if link is None:
-        return "", ""
-    return link.owner or "", f"{link.places[0].file}:{link.places[0].line}" if link.places else ""

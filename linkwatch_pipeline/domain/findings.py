@@ -59,6 +59,11 @@ class GroupCount:
     def count(self, outcome: Outcome) -> int:
         return self.outcomes.get(outcome, 0)
 
+    @property
+    def unsure(self) -> int:
+        """Links without a verdict in this week."""
+        return self.count(Outcome.UNCERTAIN) + self.count(Outcome.THROTTLED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnd:

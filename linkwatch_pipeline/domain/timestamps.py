@@ -55,7 +55,7 @@ def week_key(moment: datetime) -> str:
 
 
 def parse_week(key: str) -> datetime:
-    """The intended time of a week from its key. Raises InvalidInput unless it is a Monday's date."""
+    """The intended time of a week from its key. Raises InvalidInput unless it is a Monday's date, from 1900 to 2999."""
     mend = "Give the Monday that begins the week, such as 2026-09-28."
     try:
         day = datetime.fromisoformat(key)
@@ -63,4 +63,6 @@ def parse_week(key: str) -> datetime:
         raise InvalidInput("week", f"{key!r} is not a date", mend) from None
     if len(key) != 10 or day.weekday() != 0:
         raise InvalidInput("week", f"{key!r} is not a Monday's date", mend)
+    if not 1900 <= day.year < 3000:  # room for arithmetic before and after it
+        raise InvalidInput("week", f"{key!r} is not in a year from 1900 to 2999", mend)
     return day.replace(hour=9, tzinfo=UTC)

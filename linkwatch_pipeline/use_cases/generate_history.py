@@ -44,8 +44,10 @@ class MadeHistory:
     in_store: bool
 
 
-def check_size(links: int, weeks: int) -> None:
+def check_size(links: int, weeks: int, seed: int = 0) -> None:
     """Raise InvalidInput unless a history of that size can be made."""
+    if seed < 0:
+        raise InvalidInput("seed", f"{seed} is below 0", "Give a whole number from 0 on.")
     for field, value, most in (("links", links, MOST_LINKS), ("weeks", weeks, MOST_WEEKS)):
         if not 1 <= value <= most:
             raise InvalidInput(field, f"{value} is not a number of {field}", f"Give 1 to {most}.")

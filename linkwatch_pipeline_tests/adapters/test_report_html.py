@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -13,6 +14,8 @@ import pytest
 
 from linkwatch_pipeline.adapters.report_formats.html import html_report, overview_pages
 from linkwatch_pipeline.domain.coverage import Ranked
+from linkwatch_pipeline.domain.findings import GroupCount
+from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline_tests.report_builders import HOSTILE, a_report, an_empty_report
 
@@ -157,6 +160,17 @@ def test_each_owner_has_a_page_with_their_links_alone() -> None:
     assert "No link was broken before this week" in text_of(section(mine, "still_broken"))
     assert "No link broke" in text_of(section(own["without-owner.html"], "newly_broken"))
     assert "2 to have a look at" not in text_of(mine)  # certificates are hosts', and no owner's
+
+
+def test_what_nobody_knows_means_the_same_on_an_owners_page_as_on_the_page_of_all() -> None:
+    report = a_report(CALM)
+    unsure = GroupCount(name="docs-team", links=9, outcomes={Outcome.UNCERTAIN: 2, Outcome.THROTTLED: 3})
+    pages = dict(overview_pages(replace(report, by_owner=Ranked(rows=(unsure,), total=1)), []))
+    assert "5 nobody knows uncertain or throttled this week" in text_of(parsed(pages["owner-docs-team.html"]))
+    assert "0 nobody knows" in text_of(parsed(pages["without-owner.html"]))
+    rows = [[text_of(cell) for cell in row] for row in parsed(pages["index.html"]).iter(f"{XHTML}tr")]
+    column = rows[0].index("nobody knows")
+    assert [(row[0], row[column]) for row in rows[1:]] == [("docs-team", "5"), ("nobody", "0")]
 
 
 def test_a_report_of_one_owner_leaves_everybody_else_out() -> None:

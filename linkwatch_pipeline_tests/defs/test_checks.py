@@ -38,6 +38,7 @@ def test_all_checks_pass_on_a_good_week(watched: Watched) -> None:
         "no_dead_letters": True,
         "every_transition_has_one_notice": True,
         "no_unknown_deliveries": True,
+        "every_week_is_in_the_warehouse": True,
     }
     assert _shown(result, "coverage_is_above_threshold")["coverage_percent"] == 100.0
     assert _shown(result, "every_transition_has_one_notice")["transitions"] == 1
@@ -119,6 +120,21 @@ def test_a_mail_in_doubt_is_told(watched: Watched) -> None:
     assert not checks(result)["no_unknown_deliveries"]
     assert _shown(result, "no_unknown_deliveries")["which"] == "alpha-two:1"
     assert materialized(result) == EVERYTHING
+
+
+def test_a_lost_week_of_the_warehouse_is_told_on_the_report(watched: Watched) -> None:
+    watched.run_week()
+    last_week = watched.folder / "warehouse" / "observations" / f"week={WEEK:%Y-%m-%d}.parquet"
+    last_week.unlink()
+    with closing(sqlite3.connect(watched.folder / "linkwatch.sqlite3")) as database, database:
+        database.execute("DELETE FROM observations")
+    watched.now = WEEK + timedelta(days=7)
+    result = watched.run_week(watched.now)
+    assert result.success
+    assert not checks(result)["every_week_is_in_the_warehouse"]
+    shown = _shown(result, "every_week_is_in_the_warehouse")
+    assert (shown["weeks"], shown["weeks_lost_or_damaged"], shown["which"]) == (2, 1, "2026-09-28")
+    assert (shown["observations"], shown["observations_lost"]) == (6, 3)
 
 
 def test_a_check_executed_on_its_own_looks_at_the_newest_week(watched: Watched) -> None:

@@ -25,6 +25,7 @@ WEEKLY_CHECKS = {
     "no_dead_letters",
     "every_transition_has_one_notice",
     "no_unknown_deliveries",
+    "every_week_is_in_the_warehouse",
 }
 THREE_HOSTS = {
     "alpha.example": {"/one": 200, "/two": 404, "/three": 200},

@@ -97,6 +97,12 @@ def test_every_moment_belongs_to_exactly_one_week(moment: datetime) -> None:
     assert parse_week(week_key(moment)) == begin
 
 
+@pytest.mark.parametrize("key", ["0001-01-01", "1899-12-25", "3000-01-06", "9999-12-27"])
+def test_a_week_has_room_for_arithmetic_before_and_after_it(key: str) -> None:
+    with pytest.raises(InvalidInput, match="not in a year from 1900 to 2999"):
+        parse_week(key)
+
+
 @pytest.mark.parametrize("key", ["", "soon", "2026-09-29", "2026-09-28T09:00", "2026-9-28", "20260928", "2026-02-30"])
 def test_what_is_no_week_is_refused_with_a_mend(key: str) -> None:
     with pytest.raises(InvalidInput, match="Give the Monday"):

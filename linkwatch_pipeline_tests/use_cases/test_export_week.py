@@ -119,7 +119,7 @@ def test_new_observations_are_added(archive: Archive) -> None:
     assert archive.exported() == archive.stored()
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "emptied", "another schema"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "emptied", "another schema", "another week"])
 def test_a_file_that_was_damaged_is_written_again_from_the_store(archive: Archive, damage: str) -> None:
     archive.observe("a", 0, MONDAY)
     archive.export()
@@ -128,7 +128,7 @@ def test_a_file_that_was_damaged_is_written_again_from_the_store(archive: Archiv
     assert archive.exported() == archive.stored()
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "emptied", "another schema"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "emptied", "another schema", "another week"])
 def test_a_damaged_file_that_the_store_cannot_replace_is_left_alone_and_named(archive: Archive, damage: str) -> None:
     archive.observe("a", 0, MONDAY)
     archive.observe("b", 0, MONDAY)
@@ -150,6 +150,11 @@ def spoil(path: Path, damage: str) -> None:
         path.write_bytes(path.read_bytes()[:-20])
     elif damage == "emptied":
         path.write_bytes(b"")
+    elif damage == "another week":
+        warehouse = ParquetWarehouse(path.parents[1])
+        later = an_observation(a_link("a"), 200, sequence=9, started_at=MONDAY + WEEK, observed_at=MONDAY + WEEK)
+        warehouse.write_week(MONDAY + WEEK, [later])
+        warehouse.path_of(MONDAY + WEEK).rename(path)
     else:
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT 1 AS job_id) TO '{path}' (FORMAT parquet)")

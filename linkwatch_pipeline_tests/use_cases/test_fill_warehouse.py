@@ -49,6 +49,11 @@ def file_of(app: App, kind: str, week: datetime = MONDAY) -> Path:
     return app.home.warehouse / kind / f"week={week:%Y-%m-%d}.parquet"
 
 
+def rows_of(app: App, week: datetime) -> list[object]:
+    read = app.warehouse
+    return [*read.read_week(week), *read.read_transitions(week), *read.read_notices(week)]
+
+
 def versions(app: App) -> dict[str, int]:
     return {
         str(path): path.stat().st_mtime_ns
@@ -86,10 +91,29 @@ def test_a_notice_that_went_on_is_written_again(app: App) -> None:
 @pytest.mark.parametrize("damage", ["spoilt", "missing"])
 def test_what_was_damaged_or_lost_is_there_again(app: App, kind: str, damage: str) -> None:
     week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
-    report = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+    report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
     file_of(app, kind, week).write_bytes(b"spoilt") if damage == "spoilt" else file_of(app, kind, week).unlink()
     again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
     assert replace(again, exported=report.exported) == report
+    assert rows_of(app, week) == held
+
+
+@pytest.mark.parametrize("kind", ["transitions", "notices", "summaries", "observations"])
+def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, kind: str) -> None:
+    week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
+    report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
+    warehouse, later = app.warehouse, MONDAY + WEEK
+    if kind == "transitions":
+        warehouse.write_transitions(
+            later, [replace(row, id="a:77", version=77) for row in warehouse.read_transitions(week)]
+        )
+    elif kind == "notices":
+        warehouse.write_notices(later, [replace(row, transition_id="a:77") for row in warehouse.read_notices(week)])
+    strange = later if file_of(app, kind, later).exists() else MONDAY
+    file_of(app, kind, strange).replace(file_of(app, kind, week))
+    again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+    assert replace(again, exported=report.exported) == report
+    assert rows_of(app, week) == held
 
 
 def test_without_the_newest_pages_the_weeks_are_written_again_with_new_numbers(app: App) -> None:

@@ -79,6 +79,11 @@ def test_a_home_with_links_is_left_alone(tmp_path: Path) -> None:
         made_home(tmp_path, links=5, weeks=1)
 
 
+def test_a_seed_below_nought_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="seed: -1 is below 0"):
+        check_size(5, 1, -1)
+
+
 @pytest.mark.parametrize(("links", "weeks", "field"), [(0, 1, "links"), (MOST_LINKS + 1, 1, "links"), (5, 0, "weeks")])
 def test_a_size_that_cannot_be_made_is_refused_by_name(links: int, weeks: int, field: str) -> None:
     with pytest.raises(InvalidInput, match=field):

@@ -27,6 +27,7 @@ from linkwatch_pipeline.adapters.report_formats.sections import (
 )
 from linkwatch_pipeline.domain.coverage import WARN_BELOW, is_poor, percent
 from linkwatch_pipeline.domain.errors import MissingExtra
+from linkwatch_pipeline.domain.findings import GroupCount
 from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.timestamps import week_key
 
@@ -64,8 +65,9 @@ def overview_pages(
     ordered = sorted(named, key=lambda name: (name is None, name or ""))
     files = dict(zip(ordered, _file_names(ordered), strict=True))
     own = {name: report.of_owner(name) for name in ordered}
-    links = {group.name: group.links for group in report.by_owner.rows}
-    rows = [(name or NOBODY, files[name], links.get(name, 0), own[name]) for name in ordered]
+    groups = {group.name: group for group in report.by_owner.rows}
+    groups |= {name: GroupCount(name=name, links=0, outcomes={}) for name in ordered if name not in groups}
+    rows = [(name or NOBODY, files[name], groups[name], own[name]) for name in ordered]
     rows.sort(key=lambda row: -row[3].score.to_mend)
     week = week_key(report.this_week.week)
     yield INDEX, _render("overview.html", report=report, title=f"Owners of links, week {week}", rows=rows)
@@ -76,7 +78,7 @@ def overview_pages(
                 "owner.html",
                 report=own[name],
                 title=f"Links of {name or NOBODY}, week {week}",
-                links=links.get(name, 0),
+                group=groups[name],
                 index=INDEX,
                 parts=parts(own[name], most=most),
                 availability=availability_of(own[name], most=most),

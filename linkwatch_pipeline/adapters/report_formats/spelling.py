@@ -44,7 +44,8 @@ def find_url(line: str, url: str, *, file: str) -> Iterator[Spelled]:
     position = 0
     while run := _RUN.search(line, position):
         # The shortest first: what follows stays as it is, and is looked at too.
-        ends = sorted(set(_ends(run[0], file)))[:_MOST_ENDS]
+        before = line[: run.start()][-1:]
+        ends = sorted(set(_ends(run[0], before, file)))[:_MOST_ENDS]
         length = next((end for end in ends if _reads_as(run[0][:end], file) == url), None)
         if length is not None:
             text = run[0][:length]
@@ -54,7 +55,7 @@ def find_url(line: str, url: str, *, file: str) -> Iterator[Spelled]:
                 end=run.start() + length,
                 text=text,
                 fragment=mark + fragment,
-                before=line[: run.start()][-1:],
+                before=before,
             )
         position = run.start() + (length or ends[0])
 
@@ -78,8 +79,11 @@ def respell(target: str, old: Spelled, *, file: str) -> str:
     return target + fragment
 
 
-def _ends(run: str, file: str) -> Iterator[int]:
-    """Where a URL at the beginning of a run of its characters may end."""
+def _ends(run: str, before: str, file: str) -> Iterator[int]:
+    """Where a URL at the beginning of a run of its characters may end.
+
+    An apostrophe is a sign of the URL unless one stands before it; so is a comma in a cell of CSV with quotes.
+    """
     yield len(run)
     trailing = _TRAILING.search(run)
     if trailing is not None:
@@ -92,7 +96,7 @@ def _ends(run: str, file: str) -> Iterator[int]:
             depth[_CLOSING[c]] -= 1
             if depth[_CLOSING[c]] == -1:
                 yield place
-        elif c == "'" or (c in ",;" and _suffix(file) in _TABLES):
+        elif (c == "'" and before == "'") or (c in ",;" and before != '"' and _suffix(file) in _TABLES):
             yield place
 
 

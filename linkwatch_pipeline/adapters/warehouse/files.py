@@ -143,6 +143,16 @@ def metadata_of(source: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> lis
     return list(told.values())
 
 
+def check_week(source: duckdb.DuckDBPyConnection, path: Path, week: datetime) -> None:
+    """Raise StoreUnusable if a file has rows of another week than its name says: somebody put it there."""
+    asked = f"SELECT count(*) FROM read_parquet(?) WHERE week IS DISTINCT FROM DATE '{week_key(week)}'"
+    strange = source.execute(asked, [literal(path)]).fetchall()[0][0]
+    if strange:
+        raise StoreUnusable(
+            f"the warehouse file {path} holds {strange} rows of another week; restore it from a backup."
+        )
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A scratch folder beside `path`, in which the body writes `new.parquet`; it then takes the place of `path`.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from linkwatch_pipeline.adapters.warehouse import schema
 from linkwatch_pipeline.adapters.warehouse.files import (
+    check_week,
     connection,
     copy_out,
     fetch_rows,
@@ -114,7 +115,7 @@ class ParquetWarehouse:
     def read_week(self, week: datetime) -> Iterator[Observation]:
         """The observations of a week's file, in (link, sequence) order; nothing if there is no file.
 
-        Raises: StoreUnusable when the file or its pages are damaged, or it was written by another linkwatch.
+        Raises: StoreUnusable when the file or its pages are damaged, it is another week's, or another linkwatch's.
         """
         path = self.path_of(week)
         if not path.exists():
@@ -126,6 +127,7 @@ class ParquetWarehouse:
             looks, pages = (f"read_parquet({quoted(literal(file))})" for file in (path, self._pages.path))
             relation = f"{looks} JOIN {pages} USING (page)"
             with naming(path):
+                check_week(reader, path, week)
                 yield from map(
                     observation_of, fetch_rows(reader, relation, schema.COLUMNS, schema.RESTORED, "link_id, sequence")
                 )
@@ -195,6 +197,7 @@ class ParquetWarehouse:
             return
         with small_reader() as reader, naming(path):
             metadata_of(reader, [path])
+            check_week(reader, path, week)
             relation = f"read_parquet({quoted(literal(path))})"
             yield from map(make, fetch_rows(reader, relation, columns, {name: f'"{name}"' for name in columns}, order))
 

@@ -24,7 +24,7 @@ def generate_history(
     from linkwatch_pipeline.use_cases.generate_history import IN_STORE_UP_TO, check_size, weeks_through
     from linkwatch_pipeline.use_cases.generate_history import generate_history as generate
 
-    check_size(links, weeks)
+    check_size(links, weeks, seed)
     last = parse_week(through) if through is not None else None
     with open_app(context) as app:
         mondays = weeks_through(last or week_start(app.clock.now()), weeks)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.domain.findings import GroupCount, LinkAvailability
     from linkwatch_pipeline.domain.links import Link
     from linkwatch_pipeline.domain.reasons import Reason
-    from linkwatch_pipeline.domain.report import CoverageReport
+    from linkwatch_pipeline.domain.report import CoverageReport, Score
 
 T = TypeVar("T")
 
@@ -67,6 +67,7 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
 
 def _print_report(found: CoverageReport) -> None:
     _print_this_week(found.this_week)
+    _print_score(found.score)
     say("")
     _print_weeks(found.weeks)
     _print_owners(found.by_owner)
@@ -179,6 +180,12 @@ def _print_this_week(week: WeekCount) -> None:
         ((outcome.value, week.count(outcome), percent(week.share(outcome))) for outcome in Outcome),
     )
     say("each link once, by its last look of the week's runs; checks by hand are left out")
+
+
+def _print_score(score: Score) -> None:
+    """The same sentence as the page begins with."""
+    parts = f"{score.broken} broken, {score.text_missing} without the expected text, {score.moved} moved for good"
+    say(f"\nto mend: {score.to_mend} ({parts})")
 
 
 def _print_weeks(weeks: Sequence[WeekCount]) -> None:
