@@ -419,8 +419,8 @@ class App:
                 parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
             )
 
-    def deliver(self) -> DeliveryReport:
-        """One attempt for each notice that is due."""
+    def deliver(self, *, refused_too: bool = False) -> DeliveryReport:
+        """One attempt for each notice that is due, and for those refused for good if somebody says so."""
         return deliver_notices(
             self.store,
             self.notifier,
@@ -428,6 +428,7 @@ class App:
             sender=self.settings.mail_from,
             claimant=new_worker("deliver"),
             breaker=self.breaker,
+            refused_too=refused_too,
         )
 
     def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:

@@ -36,6 +36,7 @@ from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
 from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
+from linkwatch_pipeline.use_cases.reopen import reopen_refused
 from linkwatch_pipeline.use_cases.set_aside import End, error_of, has_to_wait, owner_of, set_aside
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ def deliver_notices(
     claimant: str,
     limit: int | None = None,
     breaker: BreakerRules | None = None,
+    refused_too: bool = False,
 ) -> DeliveryReport:
     """Send every notice that is due, oldest first, whatever day it was made. One bad notice never stops the others.
 
@@ -106,9 +108,12 @@ def deliver_notices(
         claimant: names this sender; unique among all that may be at work.
         limit: how many notices to try at most; None for all.
         breaker: when a run is suspect; None for the usual rules.
+        refused_too: whether those that were refused for good are tried again, though their address is the same.
     """
     parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
     prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
+    if refused_too:
+        reopen_refused(store, now=clock.now(), whatever_address=True)
     ends: Counter[End] = Counter()
     tried = 0
     # Read whole, since what is read changes meanwhile; unsettled notices are few.
@@ -124,9 +129,11 @@ def deliver_notices(
 
 
 def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime) -> None:
-    """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""
+    """Rule on the runs whose time has come, release or hold their notices, lift the mutes that are over, and take up
+    again what an address refused that was replaced since."""
     release_notices(store, breaker, now=now)
     lift_mutes(store, now=now)
+    reopen_refused(store, now=now)
 
 
 def due_notices(store: Store, *, now: datetime) -> list[Notice]:

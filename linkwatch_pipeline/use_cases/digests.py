@@ -17,7 +17,16 @@ from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Mail
-from linkwatch_pipeline.use_cases.wording import MAIL_DOMAIN, REPEATED, anchor, answer_of, moment, visible
+from linkwatch_pipeline.use_cases.wording import (
+    BROKEN_MARK,
+    MAIL_DOMAIN,
+    RECOVERED_MARK,
+    REPEATED,
+    anchor,
+    answer_of,
+    moment,
+    visible,
+)
 
 _SUMMARY = (
     "These links changed when linkwatch looked at them. What is told is what was seen at that moment; a broken link "
@@ -31,19 +40,20 @@ _NO_PLACE = "no place recorded"
 _HTML = Template(
     """\
 <!DOCTYPE html>
-<html lang="en">
+<html lang="en" style="color-scheme: light dark;">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>$title</title>
 </head>
 <body style="font-family: sans-serif; line-height: 1.5; max-width: 40em; margin: 0 auto; padding: 1em;">
-<h1 style="font-size: 1.3em;">$title</h1>
-<p>$summary</p>
+<h1 style="font-size: 1.25em; line-height: 1.3; margin: 0 0 0.8em 0; padding-left: 0.6em; $mark">$title</h1>
+<p style="margin: 0 0 1.2em 0;">$summary</p>
 <div style="overflow-wrap: anywhere;">
 $hosts
 </div>
-<p style="font-size: 0.85em;">$footer</p>
+<p style="font-size: 0.85em; opacity: 0.75; margin: 1.5em 0 0 0;">$footer</p>
 </body>
 </html>
 """
@@ -91,7 +101,7 @@ def compose_digest(
         copies=tuple(copies),
         subject=f"[linkwatch] {title}",
         text=_text(title, summary, hosts),
-        html=_html(title, summary, hosts),
+        html=_html(title, summary, hosts, mark=_mark(notices)),
         message_id=f"<{escaped_id(mail_id)}@{MAIL_DOMAIN}>",
         date=now,
         references=(f"<{escaped_id(owner.team)}.digests@{MAIL_DOMAIN}>",),
@@ -145,9 +155,15 @@ def _text(title: str, summary: str, hosts: Sequence[_Host]) -> str:
     return "\n".join([*lines, "", "-- ", _FOOTER, ""])
 
 
-def _html(title: str, summary: str, hosts: Sequence[_Host]) -> str:
+def _mark(notices: Iterable[Notice]) -> str:
+    """The worst of what is told is seen at a glance."""
+    return BROKEN_MARK if any(notice.to_state is LinkState.BROKEN for notice in notices) else RECOVERED_MARK
+
+
+def _html(title: str, summary: str, hosts: Sequence[_Host], *, mark: str) -> str:
     return _HTML.substitute(
         title=escape(title),
+        mark=mark,
         summary=escape(summary),
         hosts="\n".join(_host_html(host) for host in hosts),
         footer=escape(_FOOTER),
@@ -163,9 +179,12 @@ def _host_html(host: _Host) -> str:
 
 
 def _file_html(file: str, notices: Sequence[Notice]) -> str:
-    rows = "\n".join(f"<li>{escape(_what(notice))}<br>{anchor(notice.url)}</li>" for notice in notices)
+    rows = "\n".join(
+        f'<li style="margin: 0.3em 0;">{escape(_what(notice))}<br>{anchor(notice.url)}</li>' for notice in notices
+    )
     place = escape(visible(file) or _NO_PLACE)
-    return f'<p style="margin: 0.4em 0 0 1em;">{place}</p>\n<ul style="margin: 0;">\n{rows}\n</ul>'
+    heading = f'<p style="margin: 0.6em 0 0 0; font-size: 0.85em; opacity: 0.75;">{place}</p>'
+    return f'{heading}\n<ul style="margin: 0; padding-left: 1.2em;">\n{rows}\n</ul>'
 
 
 def _what(notice: Notice) -> str:

@@ -21,7 +21,16 @@ from linkwatch_pipeline.use_cases.service_words import (
     service_headline,
     service_summary,
 )
-from linkwatch_pipeline.use_cases.wording import MAIL_DOMAIN, REPEATED, anchor, answer_of, moment, visible
+from linkwatch_pipeline.use_cases.wording import (
+    BROKEN_MARK,
+    MAIL_DOMAIN,
+    RECOVERED_MARK,
+    REPEATED,
+    anchor,
+    answer_of,
+    moment,
+    visible,
+)
 
 MOST_PLACES_SHOWN = 20
 
@@ -64,8 +73,6 @@ $rows
 _ROW = Template(
     '<dt style="font-size: 0.85em; opacity: 0.75;">$label</dt>\n<dd style="margin: 0 0 0.7em 0;">$value</dd>'
 )
-_BROKEN_MARK = "border-left: 0.3em solid #d1242f; overflow-wrap: anywhere;"
-_RECOVERED_MARK = "border-left: 0.3em solid #2da44e; overflow-wrap: anywhere;"
 
 
 def compose(
@@ -163,7 +170,7 @@ def _html(notice: Notice, title: str, summary: str, facts: Sequence[tuple[str, l
         rows.append(_ROW.substitute(label=label, value=value))
     return _HTML.substitute(
         title=escape(title),
-        mark=_BROKEN_MARK if notice.to_state is LinkState.BROKEN else _RECOVERED_MARK,
+        mark=BROKEN_MARK if notice.to_state is LinkState.BROKEN else RECOVERED_MARK,
         summary=escape(summary),
         rows="\n".join(rows),
         footer=escape(_FOOTER),

@@ -15,6 +15,7 @@ from linkwatch_pipeline.ports import Clock, Store
 from linkwatch_pipeline.use_cases.mute import tell_difference
 
 NEVER_TOLD = "nobody was told of the break, so its end is not announced alone"
+OUTLIVED = "refused for good, and the link changed again before that was mended"
 OVERTAKEN = "a later change of this link was settled without telling it"
 
 

@@ -12,6 +12,8 @@ MAIL_DOMAIN = "linkwatch.invalid"  # of message ids; reserved by RFC 2606, so th
 REPEATED = (
     "You may have this mail already: an earlier attempt to send it ended without an answer from the mail provider."
 )
+BROKEN_MARK = "border-left: 0.3em solid #d1242f; overflow-wrap: anywhere;"  # beside a title; fits light and dark pages
+RECOVERED_MARK = "border-left: 0.3em solid #2da44e; overflow-wrap: anywhere;"
 _PHRASES = {404: "404 Not Found", 410: "410 Gone", 200: "200 OK"}
 
 

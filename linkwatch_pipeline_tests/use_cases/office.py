@@ -57,7 +57,9 @@ class Office:
     provider: Provider = field(default_factory=Provider)
     breaker: BreakerRules = field(default_factory=BreakerRules)
 
-    def deliver(self, *, claimant: str = "sender-1", limit: int | None = None) -> DeliveryReport:
+    def deliver(
+        self, *, claimant: str = "sender-1", limit: int | None = None, refused_too: bool = False
+    ) -> DeliveryReport:
         return deliver_notices(
             self.store,
             self.provider,
@@ -66,6 +68,7 @@ class Office:
             claimant=claimant,
             limit=limit,
             breaker=self.breaker,
+            refused_too=refused_too,
         )
 
     def employ(self, team: str = "docs-team", *, delivery: Delivery = Delivery.EACH) -> None:

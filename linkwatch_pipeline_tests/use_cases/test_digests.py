@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,6 +17,7 @@ from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus, d
 from linkwatch_pipeline.ports import Mail
 from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices, notices_of_mail
 from linkwatch_pipeline.use_cases.digests import compose_digest
+from linkwatch_pipeline.use_cases.wording import BROKEN_MARK, RECOVERED_MARK
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after
 from linkwatch_pipeline_tests.mail_builders import a_notice, a_recovery
 from linkwatch_pipeline_tests.use_cases.office import SENDER, Killed, Office, Provider, refusal
@@ -297,3 +299,18 @@ def test_hostile_text_stays_text_in_both_parts() -> None:
     assert "src" not in page.attributes
     assert "\u202e" not in mail.text + mail.html
     assert "\nState now: reachable" not in mail.text
+
+
+def test_a_digest_is_readable_on_a_dark_screen() -> None:
+    """A colour for text or page alone would be lost on one of the two."""
+    page = Page(digest(a_notice(), a_recovery(transition_id="back:3", link_id="back")).html)
+    assert "light dark" in page.attributes["content"]
+    styles = " ".join(style or "" for style in page.attributes["style"])
+    assert "color-scheme: light dark" in styles
+    assert not re.search(r"(?<!-)\bcolor:|background", styles)
+
+
+def test_a_digest_shows_at_a_glance_whether_anything_broke() -> None:
+    back = a_recovery(transition_id="back:3", link_id="back")
+    assert BROKEN_MARK in digest(a_notice(), back).html
+    assert RECOVERED_MARK in digest(back).html

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.links import Place
+from linkwatch_pipeline.domain.links import Delivery, Owner, Place
+from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
 from linkwatch_pipeline_tests.builders import MONDAY
 from linkwatch_pipeline_tests.mail_builders import a_notice, a_recovery
@@ -40,8 +42,14 @@ NOTICES = {
         owner="team " * 15 + "x",
         places=tuple(Place(file="handbook/" + "x" * 120 + f"-{n}.md", line=n) for n in range(1, 30)),
     ),
-    "hostile": a_notice(url='https://a.example/"><script>document.title="owned"</script><img src=x>'),
+    "hostile": a_notice(url='https://a.example/"><script>document.title="owned"</script><img/src=x>'),
 }
+OWNER = Owner(team="docs-team", address="docs-team@example.com", delivery=Delivery.DIGEST)
+DIGESTS = {
+    "digest": [NOTICES["broken"], NOTICES["recovered"]],
+    "long digest": [NOTICES["long"], NOTICES["hostile"], NOTICES["broken"]],
+}
+MAILS = [*NOTICES, *DIGESTS]
 # Measures each frame and writes what it finds where --dump-dom shows it.
 PROGRAM = """
 addEventListener("load", () => {
@@ -69,7 +77,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("browser")
     frames = "".join(
         f'<iframe id="{name}-{width}" width="{width}" frameborder="0" srcdoc="{escape(html(name))}"></iframe>'
-        for name in NOTICES
+        for name in MAILS
         for width in (360, 1000)
     )
     page = folder / "mails.html"
@@ -91,12 +99,19 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return measured
 
 
+def mail(name: str) -> Mail:
+    if name in NOTICES:
+        return compose(NOTICES[name], OWNER.address, sender="linkwatch@example.com", now=MONDAY)
+    return compose_digest(DIGESTS[name], OWNER, mail_id="digest:1", sender="linkwatch@example.com", now=MONDAY)
+
+
 def html(name: str) -> str:
-    return compose(NOTICES[name], "docs-team@example.com", sender="linkwatch@example.com", now=MONDAY).html
+    """As shown when everything is unfolded."""
+    return mail(name).html.replace("<details ", "<details open ")
 
 
 @pytest.mark.parametrize("width", [360, 1000])
-@pytest.mark.parametrize("name", NOTICES)
+@pytest.mark.parametrize("name", MAILS)
 def test_a_mail_fits_the_screen_and_loads_nothing(seen: dict[str, Any], name: str, width: int) -> None:
     frame = seen[f"{name}-{width}"]
     assert frame["shown"] == width
@@ -105,10 +120,9 @@ def test_a_mail_fits_the_screen_and_loads_nothing(seen: dict[str, Any], name: st
     assert frame["smallest"] >= 13  # pixels
 
 
-@pytest.mark.parametrize("name", NOTICES)
+@pytest.mark.parametrize("name", MAILS)
 def test_the_browser_shows_all_that_the_text_says(seen: dict[str, Any], name: str) -> None:
-    mail = compose(NOTICES[name], "docs-team@example.com", sender="linkwatch@example.com", now=MONDAY)
     shown = " ".join(seen[f"{name}-360"]["text"].split())
-    for line in mail.text.splitlines():
+    for line in mail(name).text.splitlines():
         words = " ".join(re.sub(r"^[A-Z][A-Za-z ]+: {2,}", "", line).split())
         assert words.removeprefix("--") in shown or words.partition(": ")[2] in shown, line

@@ -12,12 +12,13 @@ from linkwatch_pipeline.entrypoints.cli.output import print_json, say
 
 
 @click.command()
+@click.option("--refused", is_flag=True, help="Those that were refused for good too.")
 @values.as_json
 @click.pass_context
-def deliver(context: click.Context, as_json: bool) -> int:
+def deliver(context: click.Context, refused: bool, as_json: bool) -> int:
     """Send the notices that are due."""
     with open_app(context) as app:
-        report = app.deliver()
+        report = app.deliver(refused_too=refused)
     if as_json:
         print_json({**asdict(report), "unsent": report.unsent})
     else:

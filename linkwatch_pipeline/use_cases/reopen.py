@@ -1,0 +1,37 @@
+"""Notices that were refused for good go on once what kept them is mended: a new address, or a person's word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
+from linkwatch_pipeline.domain.telling import version_of
+from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.set_aside import OUTLIVED, error_of, owner_of
+
+
+def reopen_refused(store: Store, *, now: datetime, whatever_address: bool = False) -> None:
+    """Make each refused notice due again whose team has another address now; one that is out of date is discarded.
+
+    Args: whatever_address: somebody says that the fault is mended, so the address need not have changed.
+    """
+    for refused in list(store.notices(unsettled_only=True)):
+        if refused.status is not NoticeStatus.FAILED:
+            continue
+        if whatever_address or _has_another_address(store, refused):
+            # Whoever changed it meanwhile knows more.
+            store.update_notice(_reopened(store, refused, now=now), replaces=refused)
+
+
+def _has_another_address(store: Store, refused: Notice) -> bool:
+    owner = owner_of(store, refused)
+    return owner is not None and owner.address != refused.recipient
+
+
+def _reopened(store: Store, refused: Notice, *, now: datetime) -> Notice:
+    """Due again, unless the link has changed since: then this change alone would mislead."""
+    siblings = store.notices(link_id=refused.link_id)
+    if any(version_of(other) > version_of(refused) for other in siblings):
+        return replace(refused, status=NoticeStatus.DISCARDED, last_error=error_of(refused, OUTLIVED))
+    return replace(refused, status=NoticeStatus.PENDING, release_at=now, next_attempt_at=None)
