@@ -161,18 +161,23 @@ class SmtpNotifier:
             kind = DeliveryFailure.PERMANENT
         else:
             kind = DeliveryFailure.NOT_ACCEPTED if 400 <= code <= 599 else otherwise
-        return DeliveryError(f"{doing} {self._server.host}: {told_by_provider(f'{code} ', answer)}", kind)
+        return DeliveryError(f"{doing} {self._server.host}: {_answered(code, answer)}", kind)
 
     @contextmanager
     def _stage(self, doing: str, kind: DeliveryFailure = DeliveryFailure.NOT_ACCEPTED) -> Iterator[None]:
         try:
             yield
         except smtplib.SMTPResponseException as exc:
-            words = told_by_provider(f"{exc.smtp_code} ", exc.smtp_error)
+            words = _answered(exc.smtp_code, exc.smtp_error)
             raise DeliveryError(f"{doing} {self._server.host}: {words}", kind) from exc
         except (smtplib.SMTPException, OSError, ValueError) as exc:  # ValueError: a line that is no SMTP at all
             words = told_by_provider("", str(exc) or type(exc).__name__)
             raise DeliveryError(f"{doing} {self._server.host}: {words}", kind) from exc
+
+
+def _answered(code: int, answer: bytes | str) -> str:
+    """The server's words. smtplib gives -1 for what begins with no code, and has cut its first letters off."""
+    return told_by_provider(f"{code} ", answer) if code > 0 else "the answer is no SMTP"
 
 
 def _expect(code: int, answer: tuple[int, bytes]) -> None:
