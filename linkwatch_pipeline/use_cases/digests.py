@@ -188,9 +188,10 @@ def _file_html(file: str, notices: Sequence[Notice]) -> str:
 
 
 def _what(notice: Notice) -> str:
-    """`line 12: guide broken, 404 Not Found at 2026-09-28 09:00:04 UTC (guide:2)`, and how many further places."""
+    """`line 12: guide broken (was reachable), 404 Not Found at 2026-09-28 09:00:04 UTC (guide:2), and so on`."""
     line = f"line {notice.places[0].line}: " if notice.places else ""
-    change = "broken" if notice.to_state is LinkState.BROKEN else "reachable again"
+    now = "broken" if notice.to_state is LinkState.BROKEN else "reachable again"
+    change = f"{now} (was {notice.from_state.value})"
     more = len(notice.places) - 1
     further = f", and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
     seen = f"{answer_of(notice)} at {moment(notice.observed_at)}"

@@ -273,11 +273,11 @@ def test_an_outage_of_one_host_is_one_line_that_unfolds() -> None:
 def test_a_line_says_where_what_and_when() -> None:
     mail = digest(notice(1, "a.example.com", ("a.md", 3), ("b.md", 9), ("c.md", 1)))
     assert (
-        "    line 3: l1 broken, 404 Not Found at 2026-09-28 09:00:00 UTC (l1:2), and 2 more places\n"
+        "    line 3: l1 broken (was reachable), 404 Not Found at 2026-09-28 09:00:00 UTC (l1:2), and 2 more places\n"
         "      https://a.example.com/1\n" in mail.text
     )
     back = digest(a_recovery(places=()))
-    assert "guide reachable again, 200 OK at 2026-09-28 09:00:00 UTC, broken since 2026-09-21" in back.text
+    assert "guide reachable again (was broken), 200 OK at 2026-09-28 09:00:00 UTC, broken since 2026-09-21" in back.text
     assert "no place recorded" in back.text
 
 
