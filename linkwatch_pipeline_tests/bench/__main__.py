@@ -18,6 +18,7 @@ from linkwatch_pipeline_tests.bench.delivery import release_to_accepted
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
 from linkwatch_pipeline_tests.bench.health import health_look
 from linkwatch_pipeline_tests.bench.makespan import on_loopback, simulated
+from linkwatch_pipeline_tests.bench.memory import memory
 from linkwatch_pipeline_tests.bench.orders import orders
 from linkwatch_pipeline_tests.bench.peers import fast_peers, polite_peers
 from linkwatch_pipeline_tests.bench.result import Result, machine
@@ -36,6 +37,7 @@ BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "polite-peers": polite_peers,
     "fast-peers": fast_peers,
     "simulated": simulated,
+    "memory": memory,
     "store-calls": store_calls,
     "delivery": lambda folder: release_to_accepted(),
     "health": health_look,
