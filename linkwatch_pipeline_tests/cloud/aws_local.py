@@ -1,10 +1,10 @@
 """The AWS half, whole, on an emulator: deployed by its own command, started by its own schedule, under its own roles.
 
-    python -m linkwatch_pipeline_tests.cloud.aws_local [--links 60]      # make aws-local
+    python -m linkwatch_pipeline_tests.cloud.aws_local [--links 60] [--handbook FOLDER]      # make aws-local
 
 ministack runs with AUTH=true, so every call of a function is allowed or denied by the role that the templates give it.
-The links are those of the 18F handbook; the hosts are a world on loopback. Where the emulator does otherwise than
-Amazon, it is mended here, and said.
+The links are those of the 18F handbook, or of another folder; the hosts are a world on loopback. Where the emulator
+does otherwise than Amazon, it is mended here, and said.
 """
 
 from __future__ import annotations
@@ -30,20 +30,26 @@ from urllib.parse import urlsplit
 import pytest
 
 from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
+from linkwatch_pipeline.adapters.handbook.reader import HandbookReader
 from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains
+from linkwatch_pipeline.use_cases.scan import scan_paths
 from linkwatch_pipeline_tests.cloud.ministack import Cloud, started_ministack
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.world import WorldProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-HANDBOOK = ROOT / "linkwatch_pipeline_tests" / "data" / "handbook" / "18f"
+EXCERPT = ROOT / "linkwatch_pipeline_tests" / "data" / "handbook" / "18f"
 STACK = "lw"
 FUNCTIONS = ("dispatch", "check", "notify", "health", "mail-events")
 CONTACT = "links@example.com"
 CONCURRENCY = 4  # of checks side by side: each is a process here, and this machine may have two cores
 MOST_ON_A_HOST = 5  # of the links of a small play, so that no host decides how long it takes
 PATIENCE = timedelta(minutes=5)
+PATIENCE_A_LINK = timedelta(seconds=3)  # the emulator's mapping receives one message after the other
+PATIENCE_A_LINK_OF_ONE_HOST = timedelta(seconds=10)  # rest, skew, and the mapping's round over all the other hosts
 _LOOK_AGAIN_SECONDS = 0.5
 
 
@@ -96,6 +102,7 @@ class Play:
     cloud: Cloud
     folder: Path
     links: list[str]
+    handbook: Path | None = None  # whose links all of these are: then they come into the table by a scan of it
     clock: SystemClock = field(default_factory=SystemClock)
     say: Callable[[str], None] = print
     _outputs: dict[str, str] = field(default_factory=dict)
@@ -111,6 +118,7 @@ class Play:
             self._invoke("dispatch", {"action": "tick"})
             took = self.clock.monotonic() - began
             self._invoke("notify", {})
+            self._until("every notice is told", self._everything_told)
             self._invoke("health", {})
             return self._account(took)
 
@@ -157,10 +165,6 @@ class Play:
                     iam.put_role_policy(RoleName=role["RoleName"], PolicyName="mended", PolicyDocument=document)
 
     def _register(self) -> None:
-        self.say(f"importing {len(self.links)} links of the 18F handbook with 'linkwatch import', into the table")
-        file = self.folder / "links.json"
-        rows = [{"id": f"link-{n:03d}", "url": url, "owner": "docs"} for n, url in enumerate(self.links)]
-        file.write_text(json.dumps(rows))
         env = {
             "LINKWATCH_PROFILE": "aws",
             "LINKWATCH_TABLE": self._outputs["TableName"],
@@ -169,8 +173,18 @@ class Play:
             "LINKWATCH_ALLOW_ENDPOINT": "true",
         }
         linkwatch = ["-c", "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"]
-        for words in (["owner", "docs", "docs@example.com"], ["import", str(file)]):
+        for words in (["owner", "docs", "docs@example.com"], self._words_of_registration()):
             self._python([*linkwatch, "--home", str(self.folder / "home"), *words], env)
+
+    def _words_of_registration(self) -> list[str]:
+        if self.handbook is not None:
+            self.say(f"registering the {len(self.links)} links of {self.handbook.name} with 'linkwatch scan'")
+            return ["scan", str(self.handbook), "--owner", "docs"]
+        self.say(f"registering {len(self.links)} links of the 18F handbook with 'linkwatch import'")
+        file = self.folder / "links.json"
+        rows = [{"id": f"link-{n:03d}", "url": url, "owner": "docs"} for n, url in enumerate(self.links)]
+        file.write_text(json.dumps(rows))
+        return ["import", str(file)]
 
     def _fire_schedule(self) -> None:
         at = self.clock.now() + timedelta(seconds=1)
@@ -187,6 +201,10 @@ class Play:
             if run is None or run.dispatched_at is None:
                 return False
             return run.state.is_over or not count_chains(store.chains(run.run_id)).pending
+
+    def _everything_told(self) -> bool:
+        with self._store() as store:
+            return all(notice.status is NoticeStatus.SENT for notice in store.notices())
 
     def _account(self, seconds: float) -> Account:
         with self._store() as store:
@@ -276,10 +294,11 @@ class Play:
         return told
 
     def _until(self, what: str, holds: Callable[[], bool]) -> None:
-        pause, end = Event(), self.clock.monotonic() + PATIENCE.total_seconds()
+        patience = _patience(self.links)
+        pause, end = Event(), self.clock.monotonic() + patience.total_seconds()
         while not holds():
             if self.clock.monotonic() > end:
-                raise NotAsPromised(f"after {PATIENCE} it is still not so that {what}")
+                raise NotAsPromised(f"after {patience} it is still not so that {what}")
             pause.wait(_LOOK_AGAIN_SECONDS)
 
     @contextmanager
@@ -383,14 +402,22 @@ def _told(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
 
 
-def handbook_links(most: int | None) -> list[str]:
-    """The handbook's links; at most so many, and then few of one host."""
-    urls = (HANDBOOK.parent / "18f.urls").read_text().split()
-    if most is None:
-        return urls
+def _patience(links: Sequence[str]) -> timedelta:
+    busiest = max(Counter(place_of(url)[0] for url in links).values())
+    return PATIENCE + len(links) * PATIENCE_A_LINK + busiest * PATIENCE_A_LINK_OF_ONE_HOST
+
+
+def links_of(handbook: Path) -> list[str]:
+    """What `linkwatch scan` finds in it."""
+    found = scan_paths([handbook], reader=HandbookReader(), judge_address=PublicPolicy().judge_address).found
+    return [each.url for each in found]
+
+
+def some_links(most: int) -> list[str]:
+    """Of the excerpt of the 18F handbook, few of one host."""
     seen: Counter[str] = Counter()
     chosen: list[str] = []
-    for url in urls:
+    for url in links_of(EXCERPT):
         host, _ = place_of(url)
         if seen[host] < MOST_ON_A_HOST and len(chosen) < most:
             seen[host] += 1
@@ -407,13 +434,25 @@ def cloud_with_roles(folder: Path) -> Iterator[Cloud]:
             yield replace(cloud, access_key_id="test", secret_access_key="test")
 
 
+def _play(cloud: Cloud, folder: Path, most: int | None, handbook: Path) -> Account:
+    if most is not None:
+        return Play(cloud, folder, some_links(most)).run()
+    return Play(cloud, folder, links_of(handbook), handbook).run()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m linkwatch_pipeline_tests.cloud.aws_local")
-    parser.add_argument("--links", type=int, help="at most so many of the handbook's links; all without it")
-    most = parser.parse_args().links
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--links", type=int, help="at most so many links of an excerpt of the 18F handbook, few of a host"
+    )
+    which.add_argument(
+        "--handbook", type=Path, default=EXCERPT, help="all links of this folder; without it, of that excerpt"
+    )
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, cloud_with_roles(_made(Path(folder) / "cloud")) as cloud:
         try:
-            account = Play(cloud, Path(folder), handbook_links(most)).run()
+            account = _play(cloud, Path(folder), given.links, given.handbook)
         except NotAsPromised as problem:
             print(problem, file=sys.stderr)
             return 1
