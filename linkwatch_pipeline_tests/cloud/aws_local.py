@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,7 +35,7 @@ from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
 from linkwatch_pipeline.adapters.handbook.reader import HandbookReader
 from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
-from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains
 from linkwatch_pipeline.use_cases.scan import scan_paths
 from linkwatch_pipeline_tests.cloud.ministack import Cloud, started_ministack
@@ -44,6 +46,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EXCERPT = ROOT / "linkwatch_pipeline_tests" / "data" / "handbook" / "18f"
 STACK = "lw"
 FUNCTIONS = ("dispatch", "check", "notify", "health", "mail-events")
+ALARMS = {
+    *(f"{name}ErrorsAlarm" for name in ("Dispatch", "Check", "Notify", "Health", "MailEvents")),
+    *("LateRunAlarm", "HeartbeatAlarm", "foundation-DeadLetterAlarm", "foundation-MailEventsDeadLetterAlarm"),
+}
 CONTACT = "links@example.com"
 CONCURRENCY = 4  # of checks side by side: each is a process here, and this machine may have two cores
 MOST_ON_A_HOST = 5  # of the links of a small play, so that no host decides how long it takes
@@ -71,6 +77,7 @@ class Account:
     expected: Mapping[str, int]
     transitions: int
     notices: Mapping[str, int]
+    told_after: tuple[float, ...]  # seconds from a notice's release until SES, the emulator's, took its mail
     mails: int
     waiting: int
     dead_letters: int
@@ -81,11 +88,13 @@ class Account:
     wrong: tuple[str, ...] = field(default=())
 
     def to_text(self) -> str:
+        waits = self.told_after or (0.0,)
         lines = [
             f"run {self.run_id}: {self.state} after {self.seconds:.1f} s, {self.links} links on {self.hosts} hosts",
             f"counters: {_told(self.ends)}",
             f"job rows: {_told(self.rows)}",
             f"transitions {self.transitions}, notices: {_told(self.notices)}, mails in the emulator's box {self.mails}",
+            f"from release to accepted: median {median(waits):.1f} s, longest {max(waits):.1f} s",
             f"work queue {self.waiting}, dead letters {self.dead_letters}, calls denied by a role {len(self.denied)}",
             f"metrics: {', '.join(f'{name} {value:g}' for name, value in sorted(self.metrics.items()))}",
             f"alarms: {', '.join(f'{name} {state}' for name, state in sorted(self.alarms.items()))}",
@@ -103,6 +112,7 @@ class Play:
     folder: Path
     links: list[str]
     handbook: Path | None = None  # whose links all of these are: then they come into the table by a scan of it
+    hurried: bool = False  # what the minute's schedules would do is called at once
     clock: SystemClock = field(default_factory=SystemClock)
     say: Callable[[str], None] = print
     _outputs: dict[str, str] = field(default_factory=dict)
@@ -114,13 +124,19 @@ class Play:
             began = self.clock.monotonic()
             self._fire_schedule()
             self._until("the run has every verdict", self._everything_terminal)
-            self.say("ticking, telling and looking once, as the minute's schedules would")
-            self._invoke("dispatch", {"action": "tick"})
             took = self.clock.monotonic() - began
-            self._invoke("notify", {})
-            self._until("every notice is told", self._everything_told)
+            self._close_and_tell()
             self._invoke("health", {})
             return self._account(took)
+
+    def _close_and_tell(self) -> None:
+        if self.hurried:
+            self.say("ticking and telling once, as the minute's schedules would")
+            self._invoke("dispatch", {"action": "tick"})
+            self._invoke("notify", {})
+        else:
+            self.say("waiting for the minute's schedules to close the run and tell the owners")
+        self._until("the run is closed and every notice told", self._everything_told)
 
     def _deploy(self, world: WorldProcess) -> None:
         self.say("deploying both stacks with their one command")
@@ -204,7 +220,8 @@ class Play:
 
     def _everything_told(self) -> bool:
         with self._store() as store:
-            return all(notice.status is NoticeStatus.SENT for notice in store.notices())
+            over = all(run.state.is_over for run in store.runs())
+            return over and all(notice.status is NoticeStatus.SENT for notice in store.notices())
 
     def _account(self, seconds: float) -> Account:
         with self._store() as store:
@@ -226,6 +243,7 @@ class Play:
                 ),
                 transitions=sum(1 for _ in store.transitions()),
                 notices=dict(Counter(notice.status.value for notice in store.notices())),
+                told_after=tuple(map(_told_after, store.notices())),
                 mails=len(self._mailbox()),
                 waiting=self._depth(self._outputs["QueueUrl"]),
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
@@ -348,10 +366,20 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
         yield "messages are left"
     if found.metrics != {"RunLate": _late(run), "Heartbeat": 1}:
         yield "the metrics are not what the health check found"
+    if sounding := [name for name, state in found.alarms.items() if state == "ALARM"]:
+        yield f"nothing is wrong any more, and yet in alarm: {', '.join(sounding)}"
+    if missing := ALARMS - set(found.alarms):
+        yield f"alarms are not there: {', '.join(sorted(missing))}"
     for message in found.denied:
         yield f"a role denies its function what it needs: {message}"
     if found.packed != "the zip":
         yield "the code did not come from the zip"
+
+
+def _told_after(notice: Notice) -> float:
+    if notice.sent_at is None or notice.release_at is None:
+        return math.inf
+    return (notice.sent_at - notice.release_at).total_seconds()
 
 
 def _late(run: Run) -> float:
@@ -436,7 +464,7 @@ def cloud_with_roles(folder: Path) -> Iterator[Cloud]:
 
 def _play(cloud: Cloud, folder: Path, most: int | None, handbook: Path) -> Account:
     if most is not None:
-        return Play(cloud, folder, some_links(most)).run()
+        return Play(cloud, folder, some_links(most), hurried=True).run()
     return Play(cloud, folder, links_of(handbook), handbook).run()
 
 

@@ -13,7 +13,7 @@ from linkwatch_pipeline_tests.cloud.aws_local import Account, Play, cloud_with_r
 def play(folder: Path, links: list[str], handbook: Path | None = None) -> Account:
     (folder / "cloud").mkdir()
     with cloud_with_roles(folder / "cloud") as cloud:
-        return Play(cloud, folder, links, handbook).run()
+        return Play(cloud, folder, links, handbook, hurried=handbook is None).run()
 
 
 @pytest.mark.timeout(300)
