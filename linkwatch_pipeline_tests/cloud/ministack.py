@@ -6,6 +6,7 @@ python -m linkwatch_pipeline_tests.cloud.ministack      # what the fixture start
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import pytest
 from linkwatch_pipeline.adapters.clock import SystemClock
 
 START_SECONDS = 60.0
+END_SECONDS = 10.0
 _ATTEMPTS = 3  # another process may take the free port before ministack does
 _LOOK_AGAIN_SECONDS = 0.05
 _ROOT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    _end_what_it_started(process.pid)
+
+
+def _end_what_it_started(group: int) -> None:
+    """Its functions are processes of its group; they are dying already, or did not hear of its end."""
+    clock, pause = SystemClock(), Event()
+    end = clock.monotonic() + END_SECONDS
+    with suppress(ProcessLookupError):
+        while clock.monotonic() < end:
+            os.killpg(group, signal.SIGKILL)
+            pause.wait(_LOOK_AGAIN_SECONDS)
 
 
 def _free_port() -> int:
@@ -149,8 +162,10 @@ def _free_port() -> int:
 
 
 def _end_with_parent() -> None:
-    """Whoever started us closed our stdin, or was killed: nobody needs us any more."""
+    """Whoever started us closed our stdin, or was killed: nobody needs us any more, nor what we started."""
     sys.stdin.buffer.read()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 

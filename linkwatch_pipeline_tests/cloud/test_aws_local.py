@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def test_a_week_of_some_links_is_deployed_fired_checked_told_and_accounted_for(t
     assert (account.links, account.notices) == (len(links), {"sent": account.transitions})
     assert account.hosts >= 15
     assert account.transitions
+    assert processes_of(tmp_path) == []
+
+
+def processes_of(folder: Path) -> list[str]:
+    """What still runs out of it: the emulator starts a process for each function."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(each.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if str(folder) in line]
 
 
 def test_the_links_of_the_usual_play_stand_on_many_hosts() -> None:
