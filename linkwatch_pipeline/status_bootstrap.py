@@ -16,8 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from linkwatch_pipeline.adapters.clock import SystemClock
-from linkwatch_pipeline.adapters.fetch.allowed_hosts import AllowedHosts
-from linkwatch_pipeline.adapters.fetch.policy import Policy, PublicPolicy
+from linkwatch_pipeline.adapters.fetch.policy import Policy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.status_store.database_url import DatabasePlace, parse_database_url, read_secret
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
@@ -26,7 +25,7 @@ from linkwatch_pipeline.adapters.status_store.redis_cache import RedisStatusCach
 from linkwatch_pipeline.adapters.status_store.rest import Rest
 from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
 from linkwatch_pipeline.adapters.writer_thread import WriterThread
-from linkwatch_pipeline.bootstrap import version
+from linkwatch_pipeline.bootstrap import fetch_policy, user_agent
 from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
 from linkwatch_pipeline.ports import Clock, Store
@@ -43,9 +42,10 @@ NO_HOME = Path("linkwatch.toml")
 class StatusApp:
     """The wired parts of service status.
 
-    `user_agent` says who asks; `resolver` and `ssl_context` None mean the machine's own. Connections are opened when
-    they are first used. Both halves have a database connection of their own, since each works on its own thread.
-    `queue_wait_seconds` is how long SQS is asked to wait for a message. `outbox` is the home's store, if there is one.
+    `user_agent` says who asks; a contact in it is wanted less than in the weekly check, since the services are ours.
+    `resolver` and `ssl_context` None mean the machine's own. Connections are opened when they are first used. Both
+    halves have a database connection of their own, since each works on its own thread. `queue_wait_seconds` is how long
+    SQS is asked to wait for a message. `outbox` is the home's store, if there is one.
     """
 
     settings: StatusSettings
@@ -186,15 +186,7 @@ def status_app_without_home(
     Raises: ConfigurationError.
     """
     known = load_settings(NO_HOME, env=env)
-    policy: Policy = PublicPolicy()
-    if known.allowed_hosts:
-        policy = AllowedHosts(policy, known.allowed_hosts)
-    return build_status_app(settings, policy=policy, user_agent=status_user_agent(known.contact), outbox=outbox)
-
-
-def status_user_agent(contact: str) -> str:
-    """Who asks and where to complain. A contact is wanted less here than in the weekly check: the services are ours."""
-    return f"linkwatch/{version()} (+{contact})" if contact else f"linkwatch/{version()}"
+    return build_status_app(settings, policy=fetch_policy(known), user_agent=user_agent(known.contact), outbox=outbox)
 
 
 def _secrets_client(arn: str) -> Any:

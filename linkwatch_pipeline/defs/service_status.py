@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from linkwatch_pipeline.bootstrap import App
+from linkwatch_pipeline.bootstrap import App, user_agent
 from linkwatch_pipeline.defs.tables import Cell, column_schema, percentage, table
 from linkwatch_pipeline.domain.coverage import percent
 from linkwatch_pipeline.domain.errors import ConfigurationError
@@ -13,7 +13,7 @@ from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.service_status import ServiceDay
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.settings import load_status_settings
-from linkwatch_pipeline.status_bootstrap import build_status_app, status_user_agent
+from linkwatch_pipeline.status_bootstrap import build_status_app
 from linkwatch_pipeline.use_cases.observe_services import ServicesDay, observe_services
 
 COLUMNS = (
@@ -89,7 +89,7 @@ service_status_schedule = dg.ScheduleDefinition(
 
 def _observe(app: App) -> ServicesDay:
     settings = load_status_settings(os.environ, needs=("DATABASE_URL",))
-    agent = status_user_agent(app.settings.contact)
+    agent = user_agent(app.settings.contact)
     status_app = build_status_app(settings, policy=app.policy, user_agent=agent, clock=app.clock)
     try:
         return observe_services(status_app.directory, now=app.clock.now())

@@ -85,8 +85,9 @@ def _alone(context: click.Context) -> Iterator[None]:
 @contextmanager
 def _opened(context: click.Context, *, queue_wait_seconds: int = 0) -> Iterator[StatusApp]:
     """The status parts under the home's policy and contact, closed afterwards."""
+    from linkwatch_pipeline.bootstrap import user_agent
     from linkwatch_pipeline.settings import load_status_settings
-    from linkwatch_pipeline.status_bootstrap import build_status_app, check_status_settings, status_user_agent
+    from linkwatch_pipeline.status_bootstrap import build_status_app, check_status_settings
 
     settings = load_status_settings(os.environ, needs=("DATABASE_URL", "REDIS_URL"))
     check_status_settings(settings)  # before a home is made
@@ -94,7 +95,7 @@ def _opened(context: click.Context, *, queue_wait_seconds: int = 0) -> Iterator[
         app = build_status_app(
             settings,
             policy=home.policy,
-            user_agent=status_user_agent(home.settings.contact),
+            user_agent=user_agent(home.settings.contact),
             clock=home.clock,
             queue_wait_seconds=queue_wait_seconds,
             outbox=home.store if settings.notices else None,

@@ -1,0 +1,156 @@
+"""What is done with the parts of one home."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.story_clock import StoryClock
+from linkwatch_pipeline.bootstrap.alarms import open_alarm_memory
+from linkwatch_pipeline.bootstrap.identity import new_worker
+from linkwatch_pipeline.bootstrap.parts import Parts
+from linkwatch_pipeline.domain.alarms import after_look
+from linkwatch_pipeline.domain.health import missing_heartbeat
+from linkwatch_pipeline.domain.health_findings import Finding
+from linkwatch_pipeline.domain.runs import Run, RunCounts
+from linkwatch_pipeline.ports import Progress
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
+from linkwatch_pipeline.use_cases.follow_run import follow_run
+from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
+from linkwatch_pipeline.use_cases.review_week import latest_week
+from linkwatch_pipeline.use_cases.survey_health import Surveyor
+from linkwatch_pipeline.use_cases.tell_alarms import Told, tell_alarms
+from linkwatch_pipeline.use_cases.watch_health import watch_health
+
+
+@dataclass(frozen=True, kw_only=True)
+class App(Parts):
+    """One home at work. Use it as a context manager, so that the store is closed."""
+
+    @contextmanager
+    def sole_runner(self) -> Iterator[str]:
+        """Be the one process that works on runs in this home; yields its worker name.
+
+        The hosts that a dead predecessor was visiting are free again after their cooldown. Raises AlreadyRunning.
+        On AWS nobody is the only one, and nothing is held: what keeps workers apart is in the store.
+        """
+        if self.on_aws:
+            yield new_worker("follow")
+            return
+        from linkwatch_pipeline.adapters.run_lock import hold_run_lock
+
+        def free_hosts(of: str) -> None:
+            self.store.void_leases(token_prefix=of, now=self.clock.now(), cooldown=self.cooldown)
+
+        worker = new_worker("run")
+        with hold_run_lock(self.home.run_lock, worker=worker, bury=free_hosts):
+            yield worker
+
+    def in_week(self, week: datetime) -> App:
+        """The same home as it was in a week: a story home's clock shows that week; any other home is as it is.
+
+        It goes on from the latest moment that the store knows of the week, so a resumed week never runs backwards.
+        """
+        if self.home.fixture is None or not self.home.fixture.story:
+            return self
+        return self._changed(clock=StoryClock(SystemClock(), latest_moment(self.store, week)))
+
+    def with_progress(self, progress: Progress) -> App:
+        """The same parts, telling `progress` what happens in runs."""
+        return self._changed(progress=progress)
+
+    def _changed(self, **parts: Any) -> App:
+        changed = replace(self, **parts)
+        changed.__dict__["store"] = self.store  # one connection, closed by whoever opened it
+        return changed
+
+    def observe(
+        self, run: Run, hosts: Iterable[str] | None, *, worker: str, tell: Callable[[str], None] | None = None
+    ) -> None:
+        """Return when these hosts (all, if None) have nothing left in the run.
+
+        They are checked in this process; on AWS by whoever takes messages from the shared queue, while this ticks.
+
+        Args:
+            worker: as `sole_runner` named this process.
+            tell: told how far a run is that others work on; None tells `progress`.
+        """
+        asyncio.run(self._follow(run, hosts, worker, tell) if self.on_aws else self._work(run, hosts, worker))
+
+    async def _work(self, run: Run, hosts: Iterable[str] | None, worker: str) -> None:
+        async with self.checking(worker=worker) as parts:
+            await observe_hosts(parts, run, hosts, concurrency=self.settings.concurrency, make_queue=self.make_queue)
+
+    async def _follow(
+        self, run: Run, hosts: Iterable[str] | None, worker: str, tell: Callable[[str], None] | None
+    ) -> None:
+        say, queue = tell or self.progress.note, self.shared_queue
+        named = frozenset(hosts) if hosts is not None else None
+        async with self.checking(worker=worker) as parts:
+            await follow_run(
+                parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
+            )
+
+    def deliver(self, *, refused_too: bool = False) -> DeliveryReport:
+        """One attempt for each notice that is due, and for those refused for good if somebody says so."""
+        return deliver_notices(
+            self.store,
+            self.notifier,
+            clock=self.clock,
+            sender=self.settings.mail_from,
+            claimant=new_worker("deliver"),
+            breaker=self.breaker,
+            refused_too=refused_too,
+        )
+
+    def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:
+        """All findings as of now; in a story home as of its last week, since nobody runs the weeks after the story.
+
+        Args: surveyor: remembers what is not read every five minutes; None reads everything.
+        """
+        week = latest_week(self.store)
+        app = self.in_week(week) if week is not None else self
+        return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
+
+    def tell(self, findings: Iterable[Finding]) -> Told:
+        """Tell on-call what it does not know yet of these findings, and remember that somebody looked."""
+        return tell_alarms(self.alarm_memory, self.alarm_destinations, findings, source="health", now=self.clock.now())
+
+    def has_to_tell(self, findings: Iterable[Finding]) -> bool:
+        """Whether on-call does not know something of these findings, and nobody who tells has looked lately."""
+        now, state = self.clock.now(), self.alarm_memory.read()
+        if missing_heartbeat(state.looked_at, now=now) is None:
+            return False
+        after = after_look(state, findings, source="health", destinations=self.alarm_destinations, now=now)
+        return any(after.waiting.values())
+
+    def watch_the_watcher(self) -> tuple[Finding | None, Told]:
+        """Whether somebody who tells has looked lately, and tell on-call if not. The store is left alone."""
+        now = self.clock.now()
+        finding = missing_heartbeat(self.alarm_memory.read().looked_at, now=now)
+        findings = [finding] if finding is not None else []
+        memory = open_alarm_memory(self.home.watchdog_memory)
+        return finding, tell_alarms(memory, self.alarm_destinations, findings, source="watchdog", now=now)
+
+    def prepare_delivery(self) -> None:
+        """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""
+        prepare_delivery(self.store, self.breaker, now=self.clock.now())
+
+    def __enter__(self) -> App:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _how_far(run: Run, counts: RunCounts) -> str:
+    ends = ", ".join(f"{end} {count}" for end, count in counts.by_end.items())
+    return f"{run.run_id}  {counts.terminal}/{counts.expected}  {ends}".rstrip()

@@ -1,0 +1,48 @@
+"""The parts of the profile `aws`: a table, a queue and metrics that many machines share."""
+
+from __future__ import annotations
+
+import secrets
+
+from linkwatch_pipeline.adapters.clock import wait
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
+from linkwatch_pipeline.domain.hosts import Chance
+from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
+from linkwatch_pipeline.settings import Settings
+
+
+def open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
+    try:
+        from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra("aws", "the profile 'aws'") from error
+    return DynamoStore.open(
+        settings.table,
+        clock=clock,
+        chance=chance,
+        wait=wait,
+        new_id=lambda: secrets.token_hex(8),
+        allow_endpoint=settings.allow_endpoint,
+    )
+
+
+def open_cloudwatch(settings: Settings) -> Metrics:
+    """Numbers in CloudWatch, under the namespace that is set."""
+    from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
+
+    return CloudWatchMetrics.connect(namespace=settings.metrics_namespace)
+
+
+def open_shared_queue(settings: Settings) -> Queue:
+    """The queue of all workers. Raises ConfigurationError in a profile that has none, or without its URLs."""
+    if settings.profile != "aws":
+        raise ConfigurationError(
+            "the profile \"local\" has no queue that workers could share; 'linkwatch run' works on its runs. "
+            'Set profile = "aws".'
+        )
+    missing = [key for key in ("queue_url", "dead_letter_queue_url") if not getattr(settings, key)]
+    if missing:
+        raise ConfigurationError(f"the shared queue needs {' and '.join(missing)}; the stack tells both.")
+    from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+
+    return SqsQueue.connect(queue_url=settings.queue_url, dead_letter_url=settings.dead_letter_queue_url)

@@ -1,0 +1,54 @@
+"""The queue: which check jobs are ready, handed out at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from linkwatch_pipeline.domain.runs import CheckJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """One delivery of a message: `handle` acknowledges exactly this delivery; `receive_count` begins at 1."""
+
+    job: CheckJob
+    handle: str
+    receive_count: int
+
+
+class Queue(Protocol):
+    """Ready work. Delivery is at least once; a message not acknowledged comes back after its visibility timeout.
+
+    After `max_receives` deliveries (5) a message becomes a dead letter instead of coming back.
+    """
+
+    def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
+        """Add messages that become visible after `delay` (0 to 900 s)."""
+        ...
+
+    def receive(self, *, limit: int = 1) -> list[Receipt]:
+        """Visible messages, hidden from now on for the visibility timeout (180 s); [] when there are none."""
+        ...
+
+    def acknowledge(self, receipt: Receipt) -> None:
+        """Delete the message. An outdated receipt is ignored."""
+        ...
+
+    def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
+        """Let the message come back after `delay` instead. An outdated receipt is ignored."""
+        ...
+
+    def next_visible_in(self) -> timedelta | None:
+        """How long until a message may be received; zero when one is, None when nothing waits or nobody can know."""
+        ...
+
+    def dead_letters(self) -> list[CheckJob]:
+        """The messages that were given up, oldest first; reading does not remove them."""
+        ...
+
+    def remove_dead_letter(self, job_id: str) -> bool:
+        """Take one out of the dead letters; whether it was there."""
+        ...
