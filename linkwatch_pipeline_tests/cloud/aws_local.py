@@ -163,7 +163,9 @@ class Play:
         functions.update_event_source_mapping(
             UUID=self._outputs["CheckMappingId"], ScalingConfig={"MaximumConcurrency": CONCURRENCY}
         )
-        functions.put_function_concurrency(FunctionName=f"{STACK}-check", ReservedConcurrentExecutions=CONCURRENCY)
+        # It drops what a template reserves.
+        for name, most in (("dispatch", 1), ("check", CONCURRENCY)):
+            functions.put_function_concurrency(FunctionName=f"{STACK}-{name}", ReservedConcurrentExecutions=most)
 
     def _mend_roles(self) -> None:
         """What the emulator judges otherwise than Amazon's reference of actions, resources and condition keys says.
