@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -46,9 +46,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EXCERPT = ROOT / "linkwatch_pipeline_tests" / "data" / "handbook" / "18f"
 STACK = "lw"
 FUNCTIONS = ("dispatch", "check", "notify", "health", "mail-events")
+LATE_ALARM = "LateRunAlarm"
 ALARMS = {
     *(f"{name}ErrorsAlarm" for name in ("Dispatch", "Check", "Notify", "Health", "MailEvents")),
-    *("LateRunAlarm", "HeartbeatAlarm", "foundation-DeadLetterAlarm", "foundation-MailEventsDeadLetterAlarm"),
+    *(LATE_ALARM, "HeartbeatAlarm", "foundation-DeadLetterAlarm", "foundation-MailEventsDeadLetterAlarm"),
 }
 CONTACT = "links@example.com"
 CONCURRENCY = 4  # of checks side by side: each is a process here, and this machine may have two cores
@@ -83,6 +84,7 @@ class Account:
     dead_letters: int
     metrics: Mapping[str, float]
     alarms: Mapping[str, str]
+    late_lately: bool  # whether a look of the last minute, which is the late alarm's period, found the run late
     denied: tuple[str, ...]
     packed: str
     wrong: tuple[str, ...] = field(default=())
@@ -98,6 +100,7 @@ class Account:
             f"work queue {self.waiting}, dead letters {self.dead_letters}, calls denied by a role {len(self.denied)}",
             f"metrics: {', '.join(f'{name} {value:g}' for name, value in sorted(self.metrics.items()))}",
             f"alarms: {', '.join(f'{name} {state}' for name, state in sorted(self.alarms.items()))}",
+            "(this emulator has no metrics of queues, so that the alarms on dead letters have no data)",
             f"code that ran: {self.packed}",
             *(f"WRONG: {problem}" for problem in self.wrong),
         ]
@@ -126,8 +129,9 @@ class Play:
             self._until("the run has every verdict", self._everything_terminal)
             took = self.clock.monotonic() - began
             self._close_and_tell()
+            looked_at = self.clock.now()
             self._invoke("health", {})
-            return self._account(took)
+            return self._account(took, looked_at)
 
     def _close_and_tell(self) -> None:
         if self.hurried:
@@ -225,7 +229,7 @@ class Play:
             over = all(run.state.is_over for run in store.runs())
             return over and all(notice.status is NoticeStatus.SENT for notice in store.notices())
 
-    def _account(self, seconds: float) -> Account:
+    def _account(self, seconds: float, looked_at: datetime) -> Account:
         with self._store() as store:
             run = next(iter(store.runs()))
             jobs = list(store.jobs(run.run_id))
@@ -251,6 +255,7 @@ class Play:
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
                 metrics={name: self._metric(name) for name in ("RunLate", "Heartbeat")},
                 alarms=self._alarms(),
+                late_lately=self._was_late_lately(looked_at),
                 denied=self._denied(),
                 packed=self._packed(),
             )
@@ -272,17 +277,23 @@ class Play:
 
     def _metric(self, name: str) -> float:
         """The lowest of its last minute: the schedule's own look may have come while the run was open, and late."""
-        now = self.clock.now()
+        hour = self.clock.now() - timedelta(hours=1)
+        points = sorted(self._points(name, "Minimum", hour), key=lambda point: point["Timestamp"])
+        return float(points[-1]["Minimum"]) if points else -1.0
+
+    def _was_late_lately(self, looked_at: datetime) -> bool:
+        return any(point["Maximum"] for point in self._points("RunLate", "Maximum", looked_at - timedelta(minutes=1)))
+
+    def _points(self, name: str, statistic: str, since: datetime) -> list[dict[str, Any]]:
         answer = self.cloud.client("cloudwatch").get_metric_statistics(
             Namespace="linkwatch",
             MetricName=name,
-            StartTime=now - timedelta(hours=1),
-            EndTime=now + timedelta(hours=1),
+            StartTime=since,
+            EndTime=self.clock.now() + timedelta(hours=1),
             Period=60,
-            Statistics=["Minimum"],
+            Statistics=[statistic],
         )
-        points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
-        return float(points[-1]["Minimum"]) if points else -1.0
+        return list(answer["Datapoints"])
 
     def _alarms(self) -> dict[str, str]:
         alarms = self.cloud.client("cloudwatch").describe_alarms()["MetricAlarms"]
@@ -368,10 +379,11 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
         yield "messages are left"
     if found.metrics != {"RunLate": _late(run), "Heartbeat": 1}:
         yield "the metrics are not what the health check found"
-    if sounding := [name for name, state in found.alarms.items() if state == "ALARM"]:
-        yield f"nothing is wrong any more, and yet in alarm: {', '.join(sounding)}"
     if missing := ALARMS - set(found.alarms):
         yield f"alarms are not there: {', '.join(sorted(missing))}"
+    sounding = {name for name, state in found.alarms.items() if state == "ALARM"}
+    if sounding != ({LATE_ALARM} if found.late_lately else set()):
+        yield f"in alarm: {', '.join(sorted(sounding)) or 'none'}; late within the last minute: {found.late_lately}"
     for message in found.denied:
         yield f"a role denies its function what it needs: {message}"
     if found.packed != "the zip":
