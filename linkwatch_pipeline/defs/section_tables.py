@@ -6,9 +6,11 @@ from datetime import datetime
 
 import dagster as dg
 
+from linkwatch_pipeline.adapters.report_formats.background import background
 from linkwatch_pipeline.adapters.report_formats.inert import cut, visible
-from linkwatch_pipeline.adapters.report_formats.sections import Cell as Content
-from linkwatch_pipeline.adapters.report_formats.sections import Column, Kind, Part, Section, background, parts
+from linkwatch_pipeline.adapters.report_formats.sections import parts
+from linkwatch_pipeline.adapters.report_formats.table import Cell as Content
+from linkwatch_pipeline.adapters.report_formats.table import Column, Kind, Part, Section
 from linkwatch_pipeline.defs.tables import Cell, table
 from linkwatch_pipeline.domain.report import CoverageReport
 

@@ -1,48 +1,26 @@
-"""Telling owners: every notice that is due is claimed, its attempt written down, its mail handed over (SPEC 10).
+"""Telling owners: every notice that is due goes into a mail (SPEC 10), which `send_mail` sends.
 
-A mail tells one notice, or all of an owner's notices of one run that are due together (a digest); the discipline is the
-same for each notice of it. Mails about one link go in order, and what an owner was told last decides what is told next
-(`domain.telling`).
-
-The policy for a lost answer: the notice is `unknown`; unless the provider's own events say more, it is sent again
-after an hour, at most until its fifth attempt, and that mail and its record admit to being a possible duplicate. Then a
-person or a late event decides. A crash leaves a claim or a `sending` behind; `domain.notices` makes those claimable.
+A mail tells one notice, or all of an owner's notices of one run that are due together (a digest). Mails about one link
+go in order, and what an owner was told last decides what is told next (`domain.telling`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
-from linkwatch_pipeline.domain.links import Delivery, Owner
-from linkwatch_pipeline.domain.notices import (
-    LOST_ANSWER,
-    Notice,
-    NoticeStatus,
-    digest_id,
-    is_claimable,
-    is_possible_duplicate,
-    retry_wait,
-    run_of_digest,
-)
-from linkwatch_pipeline.domain.redaction import fault_in_our_words
-from linkwatch_pipeline.ports import Clock, Mail, Notifier, Store
-from linkwatch_pipeline.use_cases.digests import compose_digest
-from linkwatch_pipeline.use_cases.mails import compose
+from linkwatch_pipeline.domain.links import Delivery
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_claimable, run_of_digest
+from linkwatch_pipeline.ports import Clock, Notifier, Store
 from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
 from linkwatch_pipeline.use_cases.reopen import reopen_refused
-from linkwatch_pipeline.use_cases.set_aside import End, error_of, has_to_wait, owner_of, set_aside
+from linkwatch_pipeline.use_cases.send_mail import Sender, send_mail
+from linkwatch_pipeline.use_cases.set_aside import End, has_to_wait, owner_of
 
-logger = logging.getLogger(__name__)
-
-WAIT_FOR_WORD = timedelta(hours=1)
-MOST_ATTEMPTS_WITHOUT_WORD = 5
 MOST_IN_A_MAIL = 1000  # all of its notices are claimed and written down well within one claim
 
 
@@ -71,23 +49,6 @@ class DeliveryReport:
         return self.retried + self.failed + self.unknown + self.waiting + self.without_owner + self.held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sender:
-    store: Store
-    notifier: Notifier
-    clock: Clock
-    address: str
-    claimant: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
-    """A notice in this sender's hands that may go into a mail now."""
-
-    notice: Notice
-    owner: Owner
-
-
 def deliver_notices(
     store: Store,
     notifier: Notifier,
@@ -110,7 +71,7 @@ def deliver_notices(
         breaker: when a run is suspect; None for the usual rules.
         refused_too: whether those that were refused for good are tried again, though their address is the same.
     """
-    parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
+    sending = Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
     prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
     if refused_too:
         reopen_refused(store, now=clock.now(), whatever_address=True)
@@ -124,7 +85,7 @@ def deliver_notices(
         tried += len(due)
         ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
         ends.update([End.WAITING] * (len(claimable) - len(due)))
-        ends.update(_deliver_safely(parts, due))
+        ends.update(send_mail(sending, due))
     return DeliveryReport(**{end.value: ends[end] for end in End})
 
 
@@ -171,156 +132,3 @@ def _mail_key(store: Store, notice: Notice) -> tuple[str, ...]:
 
 def _left_alone(notice: Notice) -> End:
     return End.HELD if notice.status is NoticeStatus.HELD else End.WAITING
-
-
-def _deliver_safely(parts: _Sender, mail: Sequence[Notice]) -> list[End]:
-    ids = [notice.transition_id for notice in mail]
-    try:
-        ends = _deliver(parts, mail)
-    except Exception as fault:  # a notice that trips us up must not silence the others; its claim ends by itself
-        _log_fault("notice not delivered", ids, fault)
-        return [End.WAITING] * len(mail)
-    for name, end in zip(ids, ends, strict=True):
-        logger.info("notice handled", extra={"action": "deliver", "transition_id": name, "end": end.value})
-    return ends
-
-
-def _deliver(parts: _Sender, mail: Sequence[Notice]) -> list[End]:
-    """Tell the notices of one mail; what became of each, in their order."""
-    taken = [_take(parts, found) for found in mail]
-    telling = [part for part in taken if isinstance(part, _Taken)]
-    sent = iter(_send(parts, telling) if telling else ())
-    return [next(sent) if isinstance(part, _Taken) else part for part in taken]
-
-
-def _take(parts: _Sender, found: Notice) -> _Taken | End:
-    """Claim a notice if it may be told now; otherwise settle or leave it, and say which."""
-    owner = owner_of(parts.store, found)
-    aside = set_aside(parts.store, parts.clock, found, owner)
-    if aside is not None or owner is None:
-        return aside or End.WITHOUT_OWNER
-    notice = parts.store.claim_notice(found.transition_id, by=parts.claimant, now=parts.clock.now())
-    if notice is None:
-        return End.WAITING
-    if is_possible_duplicate(notice) and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
-        parked = replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
-        return _settle(parts, parked)
-    return _Taken(notice=notice, owner=owner)
-
-
-def _send(parts: _Sender, telling: Sequence[_Taken]) -> list[End]:
-    """Write the attempts down, call the provider once, and write down what it said."""
-    attempts = _write_attempts(parts, telling)
-    held = [attempt for attempt in attempts if attempt is not None]
-    outcomes = iter(_hand_over(parts, telling, held) if held else ())
-    return [next(outcomes) if attempt is not None else End.WAITING for attempt in attempts]
-
-
-def _write_attempts(parts: _Sender, telling: Sequence[_Taken]) -> list[Notice | None]:
-    """Each notice as written down before the call; None for one that another sender took over meanwhile."""
-    attempts: list[Notice | None] = []
-    mail_id = telling[0].notice.mail_id
-    for part in telling:
-        attempt = _attempt(part, mail_id or _new_mail_id(part))
-        saved = parts.store.save_notice(attempt, claimed_by=parts.claimant)
-        # The first that is written down names the mail: it stands in no other.
-        mail_id = mail_id or (attempt.mail_id if saved else None)
-        attempts.append(attempt if saved else None)
-    return attempts
-
-
-def _new_mail_id(part: _Taken) -> str:
-    notice = part.notice
-    if part.owner.delivery is Delivery.DIGEST and notice.run_id is not None:
-        return digest_id(part.owner.team, notice.run_id, notice.transition_id)
-    return notice.transition_id
-
-
-def _attempt(part: _Taken, mail_id: str) -> Notice:
-    return replace(
-        part.notice,
-        status=NoticeStatus.SENDING,
-        attempts=part.notice.attempts + 1,
-        recipient=part.owner.address,
-        mail_id=mail_id,
-        next_attempt_at=None,
-        last_error=LOST_ANSWER if is_possible_duplicate(part.notice) else part.notice.last_error,
-    )
-
-
-def _hand_over(parts: _Sender, telling: Sequence[_Taken], attempts: Sequence[Notice]) -> list[End]:
-    doing, kind = "composing", DeliveryFailure.NOT_ACCEPTED
-    try:
-        mail = _composed(parts, telling[0].owner, attempts)
-        doing, kind = "sending", DeliveryFailure.UNKNOWN  # from here on a fault of ours may leave a mail behind
-        provider_id = parts.notifier.send(mail)
-    except DeliveryError as error:
-        failure = error
-    except Exception as fault:
-        _log_fault(f"{doing} failed", [attempt.transition_id for attempt in attempts], fault)
-        failure = DeliveryError(f"internal fault while {doing}: {type(fault).__name__}", kind)
-    else:
-        return [_settle(parts, _after_acceptance(n, provider_id, now=parts.clock.now())) for n in attempts]
-    return [_settle(parts, _after_failure(attempt, failure, now=parts.clock.now())) for attempt in attempts]
-
-
-def _log_fault(what: str, ids: Sequence[str], fault: Exception) -> None:
-    extra = {"action": "deliver", "transition_id": ", ".join(ids), "error": type(fault).__name__}
-    logger.error("%s: %s", what, fault_in_our_words(fault), extra=extra)
-
-
-def _composed(parts: _Sender, owner: Owner, attempts: Sequence[Notice]) -> Mail:
-    first = attempts[0]
-    mail_id = first.mail_id or first.transition_id
-    copies = [address for address in _copies(parts.store, attempts) if address != owner.address]
-    repeated = any(is_possible_duplicate(attempt) for attempt in attempts)
-    now = parts.clock.now()
-    if run_of_digest(mail_id) is None:
-        return compose(first, owner.address, copies, sender=parts.address, now=now, repeated=repeated)
-    return compose_digest(attempts, owner, copies, mail_id=mail_id, sender=parts.address, now=now, repeated=repeated)
-
-
-def _copies(store: Store, notices: Sequence[Notice]) -> Iterator[str]:
-    """The addresses of the other teams, each once."""
-    owners = (store.get_owner(team) for notice in notices for team in notice.also_used_by)
-    yield from dict.fromkeys(owner.address for owner in owners if owner is not None)
-
-
-def _after_acceptance(attempt: Notice, provider_id: str, *, now: datetime) -> Notice:
-    return replace(
-        attempt,
-        status=NoticeStatus.SENT,
-        provider_id=provider_id,
-        sent_at=now,
-        last_error=attempt.last_error if is_possible_duplicate(attempt) else None,
-    )
-
-
-def _after_failure(attempt: Notice, error: DeliveryError, *, now: datetime) -> Notice:
-    if error.kind is DeliveryFailure.NOT_ACCEPTED:
-        status, due = NoticeStatus.PENDING, now + retry_wait(attempt.attempts)
-    elif error.kind is DeliveryFailure.PERMANENT:
-        return replace(attempt, status=NoticeStatus.FAILED, last_error=error_of(attempt, str(error)))
-    else:
-        status, due = NoticeStatus.UNKNOWN, now + WAIT_FOR_WORD
-        attempt = replace(attempt, last_error=LOST_ANSWER)
-    return replace(attempt, status=status, last_error=error_of(attempt, str(error)), next_attempt_at=due)
-
-
-def _settle(parts: _Sender, notice: Notice) -> End:
-    _save(parts, notice)
-    return {
-        NoticeStatus.SENT: End.SENT,
-        NoticeStatus.PENDING: End.RETRIED,
-        NoticeStatus.FAILED: End.FAILED,
-    }.get(notice.status, End.UNKNOWN)
-
-
-def _save(parts: _Sender, notice: Notice) -> None:
-    """Give the notice back with its new status."""
-    released = replace(notice, claimed_by=None, claim_until=None)
-    if not parts.store.save_notice(released, claimed_by=parts.claimant):
-        logger.warning(
-            "another sender took the notice over meanwhile",
-            extra={"action": "deliver", "transition_id": notice.transition_id, "status": notice.status.value},
-        )

@@ -10,23 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
-from string import Template
 
 from linkwatch_pipeline.domain.links import LinkState, Owner
 from linkwatch_pipeline.domain.notices import Notice
-from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Mail
-from linkwatch_pipeline.use_cases.wording import (
-    BROKEN_MARK,
-    MAIL_DOMAIN,
-    RECOVERED_MARK,
-    REPEATED,
-    anchor,
-    answer_of,
-    moment,
-    visible,
-)
+from linkwatch_pipeline.use_cases.mail_frame import REPEATED, framed_html, framed_text, message_id
+from linkwatch_pipeline.use_cases.wording import anchor, answer_of, moment, visible
 
 _SUMMARY = (
     "These links changed when linkwatch looked at them. What is told is what was seen at that moment; a broken link "
@@ -37,27 +27,6 @@ _FOOTER = (
     "Each link stands with the id of its change."
 )
 _NO_PLACE = "no place recorded"
-_HTML = Template(
-    """\
-<!DOCTYPE html>
-<html lang="en" style="color-scheme: light dark;">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-</head>
-<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em; margin: 0 auto; padding: 1em;">
-<h1 style="font-size: 1.25em; line-height: 1.3; margin: 0 0 0.8em 0; padding-left: 0.6em; $mark">$title</h1>
-<p style="margin: 0 0 1.2em 0;">$summary</p>
-<div style="overflow-wrap: anywhere;">
-$hosts
-</div>
-<p style="font-size: 0.85em; opacity: 0.75; margin: 1.5em 0 0 0;">$footer</p>
-</body>
-</html>
-"""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +69,11 @@ def compose_digest(
         recipient=owner.address,
         copies=tuple(copies),
         subject=f"[linkwatch] {title}",
-        text=_text(title, summary, hosts),
-        html=_html(title, summary, hosts, mark=_mark(notices)),
-        message_id=f"<{escaped_id(mail_id)}@{MAIL_DOMAIN}>",
+        text=framed_text(title, summary, map(_lines, hosts), footer=_FOOTER),
+        html=framed_html(title, summary, _html(hosts), footer=_FOOTER, tells_break=any(map(_is_break, notices))),
+        message_id=message_id(mail_id),
         date=now,
-        references=(f"<{escaped_id(owner.team)}.digests@{MAIL_DOMAIN}>",),
+        references=(message_id(owner.team, suffix=".digests"),),
     )
 
 
@@ -135,39 +104,31 @@ def _by_file(notices: Iterable[Notice]) -> list[tuple[str, Sequence[Notice]]]:
 
 def _badness(notices: Sequence[Notice]) -> tuple[int, int]:
     """Sorts most breaks first, then most changes."""
-    return -sum(notice.to_state is LinkState.BROKEN for notice in notices), -len(notices)
+    return -sum(map(_is_break, notices)), -len(notices)
 
 
 def _reading_order(notice: Notice) -> tuple[bool, int, str]:
     """Breaks before recoveries, then as they stand in the file."""
     line = notice.places[0].line if notice.places else 0
-    return notice.to_state is not LinkState.BROKEN, line, notice.link_id
+    return not _is_break(notice), line, notice.link_id
 
 
-def _text(title: str, summary: str, hosts: Sequence[_Host]) -> str:
-    lines = [title, "", summary]
-    for host in hosts:
-        lines += ["", f"{visible(host.name)}: {_counted(host.notices)}"]
-        for file, notices in host.files:
-            lines.append(f"  {visible(file) or _NO_PLACE}")
-            for notice in notices:
-                lines += [f"    {_what(notice)}", f"      {visible(notice.url)}"]
-    return "\n".join([*lines, "", "-- ", _FOOTER, ""])
+def _is_break(notice: Notice) -> bool:
+    return notice.to_state is LinkState.BROKEN
 
 
-def _mark(notices: Iterable[Notice]) -> str:
-    """The worst of what is told is seen at a glance."""
-    return BROKEN_MARK if any(notice.to_state is LinkState.BROKEN for notice in notices) else RECOVERED_MARK
+def _lines(host: _Host) -> list[str]:
+    lines = [f"{visible(host.name)}: {_counted(host.notices)}"]
+    for file, notices in host.files:
+        lines.append(f"  {visible(file) or _NO_PLACE}")
+        for notice in notices:
+            lines += [f"    {_what(notice)}", f"      {visible(notice.url)}"]
+    return lines
 
 
-def _html(title: str, summary: str, hosts: Sequence[_Host], *, mark: str) -> str:
-    return _HTML.substitute(
-        title=escape(title),
-        mark=mark,
-        summary=escape(summary),
-        hosts="\n".join(_host_html(host) for host in hosts),
-        footer=escape(_FOOTER),
-    )
+def _html(hosts: Sequence[_Host]) -> str:
+    content = "\n".join(_host_html(host) for host in hosts)
+    return f'<div style="overflow-wrap: anywhere;">\n{content}\n</div>'
 
 
 def _host_html(host: _Host) -> str:
@@ -190,7 +151,7 @@ def _file_html(file: str, notices: Sequence[Notice]) -> str:
 def _what(notice: Notice) -> str:
     """`line 12: guide broken (was reachable), 404 Not Found at 2026-09-28 09:00:04 UTC (guide:2), and so on`."""
     line = f"line {notice.places[0].line}: " if notice.places else ""
-    now = "broken" if notice.to_state is LinkState.BROKEN else "reachable again"
+    now = "broken" if _is_break(notice) else "reachable again"
     change = f"{now} (was {notice.from_state.value})"
     more = len(notice.places) - 1
     further = f", and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""

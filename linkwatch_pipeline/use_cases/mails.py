@@ -13,24 +13,15 @@ from string import Template
 
 from linkwatch_pipeline.domain.links import LinkState, Place
 from linkwatch_pipeline.domain.notices import Notice
-from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.mail_frame import REPEATED, framed_html, framed_text, message_id
 from linkwatch_pipeline.use_cases.service_words import (
     NOT_OF_SERVICES,
     is_about_service,
     service_headline,
     service_summary,
 )
-from linkwatch_pipeline.use_cases.wording import (
-    BROKEN_MARK,
-    MAIL_DOMAIN,
-    RECOVERED_MARK,
-    REPEATED,
-    anchor,
-    answer_of,
-    moment,
-    visible,
-)
+from linkwatch_pipeline.use_cases.wording import anchor, answer_of, moment, visible
 
 MOST_PLACES_SHOWN = 20
 
@@ -48,28 +39,6 @@ _FOOTER = (
     "linkwatch writes once when a link breaks and once when it can be reached again."
 )
 
-# No style sheet, since mail programs drop those. Colours only where both a light and a dark page carry them.
-_HTML = Template(
-    """\
-<!DOCTYPE html>
-<html lang="en" style="color-scheme: light dark;">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-</head>
-<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em; margin: 0 auto; padding: 1em;">
-<h1 style="font-size: 1.25em; line-height: 1.3; margin: 0 0 0.8em 0; padding-left: 0.6em; $mark">$title</h1>
-<p style="margin: 0 0 1.2em 0;">$summary</p>
-<dl style="margin: 0; overflow-wrap: anywhere;">
-$rows
-</dl>
-<p style="font-size: 0.85em; opacity: 0.75; margin: 1.5em 0 0 0;">$footer</p>
-</body>
-</html>
-"""
-)
 _ROW = Template(
     '<dt style="font-size: 0.85em; opacity: 0.75;">$label</dt>\n<dd style="margin: 0 0 0.7em 0;">$value</dd>'
 )
@@ -100,11 +69,17 @@ def compose(
         recipient=recipient,
         copies=tuple(copies),
         subject=f"[linkwatch] {title}",
-        text=_text(title, summary, facts),
-        html=_html(notice, title, summary, facts),
-        message_id=f"<{escaped_id(notice.transition_id)}@{MAIL_DOMAIN}>",
+        text=framed_text(title, summary, [_lines(facts)], footer=_FOOTER),
+        html=framed_html(
+            title,
+            summary,
+            _html(notice, facts),
+            footer=_FOOTER,
+            tells_break=notice.to_state is LinkState.BROKEN,
+        ),
+        message_id=message_id(notice.transition_id),
         date=now,
-        references=(f"<{escaped_id(notice.link_id)}.thread@{MAIL_DOMAIN}>",),
+        references=(message_id(notice.link_id, suffix=".thread"),),
     )
 
 
@@ -157,24 +132,17 @@ def _places(places: Sequence[Place]) -> list[str]:
     return shown or ["no place recorded"]
 
 
-def _text(title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
+def _lines(facts: Sequence[tuple[str, list[str]]]) -> list[str]:
     width = max(len(label) for label, _ in facts) + 2
-    rows = [f"{label + ':':<{width}}" + f"\n{'':{width}}".join(lines) for label, lines in facts]
-    return "\n".join([title, "", summary, "", *rows, "", "-- ", _FOOTER, ""])
+    return [f"{label + ':':<{width}}" + f"\n{'':{width}}".join(lines) for label, lines in facts]
 
 
-def _html(notice: Notice, title: str, summary: str, facts: Sequence[tuple[str, list[str]]]) -> str:
+def _html(notice: Notice, facts: Sequence[tuple[str, list[str]]]) -> str:
     rows = []
     for label, lines in facts:
         value = anchor(notice.url) if label == "URL" else "<br>".join(escape(line) for line in lines)
         rows.append(_ROW.substitute(label=label, value=value))
-    return _HTML.substitute(
-        title=escape(title),
-        mark=BROKEN_MARK if notice.to_state is LinkState.BROKEN else RECOVERED_MARK,
-        summary=escape(summary),
-        rows="\n".join(rows),
-        footer=escape(_FOOTER),
-    )
+    return "\n".join(['<dl style="margin: 0; overflow-wrap: anywhere;">', *rows, "</dl>"])
 
 
 def _duration(length: timedelta) -> str:

@@ -1,4 +1,4 @@
-"""Words and marks that all mails share. What comes from outside is shown inert (`visible`), wherever it stands."""
+"""Words that all mails share. What comes from outside is shown inert (`visible`), wherever it stands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from html import escape
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.timestamps import format_seconds
 
-MAIL_DOMAIN = "linkwatch.invalid"  # of message ids; reserved by RFC 2606, so that nobody else's mails have them
-REPEATED = (
-    "You may have this mail already: an earlier attempt to send it ended without an answer from the mail provider."
-)
-BROKEN_MARK = "border-left: 0.3em solid #d1242f; overflow-wrap: anywhere;"  # beside a title; fits light and dark pages
-RECOVERED_MARK = "border-left: 0.3em solid #2da44e; overflow-wrap: anywhere;"
 _PHRASES = {404: "404 Not Found", 410: "410 Gone", 200: "200 OK"}
 
 

@@ -26,12 +26,13 @@ from linkwatch_pipeline.bootstrap import App, build_app, make_home
 from linkwatch_pipeline.domain.handbook import FoundUrl, ScanResult
 from linkwatch_pipeline.domain.owner_map import parse_owner_map
 from linkwatch_pipeline.domain.runs import JobRecord, Run
+from linkwatch_pipeline.domain.scanned_links import ScanChange
 from linkwatch_pipeline.domain.timestamps import format_seconds, parse_week
 from linkwatch_pipeline.domain.transitions import escaped_id
 from linkwatch_pipeline.entrypoints.cli.run import run_week
 from linkwatch_pipeline.use_cases.register import set_owner, update_link
 from linkwatch_pipeline.use_cases.release import release_run
-from linkwatch_pipeline.use_cases.scan import ScanChange, register_scan, scan_paths
+from linkwatch_pipeline.use_cases.scan import register_scan, scan_paths
 from linkwatch_pipeline_tests.bench.result import machine
 from linkwatch_pipeline_tests.campaigns.fates import MARKER, SIGN_IN, WEEKS, Script, host_of, write_script
 from linkwatch_pipeline_tests.campaigns.oracle import Oracle, Seen, Told, Week

@@ -16,29 +16,17 @@ SECONDS = 60  # for a process to end
 def crash_between_claim_and_send(folder: Path, account: Account) -> None:
     """A sender is killed when it has claimed a notice, before any attempt."""
     with desk(folder) as home:
-        _die(home, account, process.CLAIM)
-        account.check("mails that arrived", sum(home.arrived().values()), 0)
-        account.check("where the notice stands", home.statuses(), {"claimed": 1})
-        account.check("sent while the claim lasts", home.deliver(), 0)
+        _die(home, account, process.CLAIM, arrived=0, status="claimed")
         account.step("its claim of two minutes ends")
-        home.clock.advance(CLAIM_FOR * 1.5)
-        account.check("sent by the next sender", home.deliver(), 1)
-        account.check("mails that arrived", sum(home.arrived().values()), 1)
-        account.check("mails that call themselves a repetition", _admitted(home), 0)
+        _send_again(home, account, arrived=1, repetitions=0)
 
 
 def crash_between_send_and_mark(folder: Path, account: Account) -> None:
     """A sender is killed when the server has accepted the mail, before that is written down."""
     with desk(folder) as home:
-        _die(home, account, process.SEND)
-        account.check("mails that arrived", sum(home.arrived().values()), 1)
-        account.check("where the notice stands", home.statuses(), {"sending": 1})
-        account.check("sent while the claim lasts", home.deliver(), 0)
+        _die(home, account, process.SEND, arrived=1, status="sending")
         account.step("its claim of two minutes ends; nobody can know whether the mail arrived, so it is sent again")
-        home.clock.advance(CLAIM_FOR * 1.5)
-        account.check("sent by the next sender", home.deliver(), 1)
-        account.check("mails that arrived", sum(home.arrived().values()), 2)
-        account.check("mails that call themselves a repetition", _admitted(home), 1)
+        _send_again(home, account, arrived=2, repetitions=1)
         account.check("sent after that", home.deliver(), 0)
 
 
@@ -54,11 +42,23 @@ def two_senders_at_once(folder: Path, account: Account) -> None:
         account.check("where the notices stand", home.statuses(), {"sent": 20})
 
 
-def _die(home: Desk, account: Account, step: str) -> None:
+def _die(home: Desk, account: Account, step: str, *, arrived: int, status: str) -> None:
+    """A sender dies after a step, and nobody sends while its claim lasts."""
     home.break_links(1)
     account.step(f"a link broke; its sender is killed right after its step '{step}'")
     sender = process.start("deliver", home.folder, now=home.clock.now(), env=home.env, dies_after=step)
     account.check("how the sender ended", sender.wait(SECONDS), -signal.SIGKILL)
+    account.check("mails that arrived", sum(home.arrived().values()), arrived)
+    account.check("where the notice stands", home.statuses(), {status: 1})
+    account.check("sent while the claim lasts", home.deliver(), 0)
+
+
+def _send_again(home: Desk, account: Account, *, arrived: int, repetitions: int) -> None:
+    """The next sender takes the notice over when the claim has ended."""
+    home.clock.advance(CLAIM_FOR * 1.5)
+    account.check("sent by the next sender", home.deliver(), 1)
+    account.check("mails that arrived", sum(home.arrived().values()), arrived)
+    account.check("mails that call themselves a repetition", _admitted(home), repetitions)
 
 
 def _admitted(home: Desk) -> int:

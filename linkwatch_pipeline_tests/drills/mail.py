@@ -16,8 +16,9 @@ from linkwatch_pipeline.adapters.notify.ses import SesNotifier, ses_client
 from linkwatch_pipeline.adapters.notify.ses_events import read_events
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import is_possible_duplicate
-from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.drills.account import Account
 from linkwatch_pipeline_tests.drills.desk import Desk, desk
 from linkwatch_pipeline_tests.use_cases.office import SENDER

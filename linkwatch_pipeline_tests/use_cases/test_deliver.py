@@ -15,13 +15,8 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import DeliveryFailure
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.notices import CLAIM_FOR, LOST_ANSWER, Notice, NoticeStatus
-from linkwatch_pipeline.use_cases.deliver import (
-    MOST_ATTEMPTS_WITHOUT_WORD,
-    WAIT_FOR_WORD,
-    DeliveryReport,
-    deliver_notices,
-    due_notices,
-)
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, due_notices
+from linkwatch_pipeline.use_cases.send_mail import MOST_ATTEMPTS_WITHOUT_WORD, WAIT_FOR_WORD
 from linkwatch_pipeline_tests.use_cases.office import SENDER, Killed, Office, refusal
 
 
@@ -274,7 +269,7 @@ def test_the_report_knows_what_is_unsent() -> None:
 def test_a_mail_that_cannot_be_composed_is_certainly_not_sent(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.break_link("guide")
     with monkeypatch.context() as patched:
-        patched.setattr("linkwatch_pipeline.use_cases.deliver.compose", lambda *_, **__: 1 / 0)
+        patched.setattr("linkwatch_pipeline.use_cases.send_mail.compose", lambda *_, **__: 1 / 0)
         assert office.deliver() == DeliveryReport(retried=1)
     assert (office.notice().last_error or "").startswith("internal fault while composing: ZeroDivisionError")
     office.clock.advance(timedelta(minutes=1))

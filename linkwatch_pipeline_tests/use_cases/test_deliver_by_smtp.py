@@ -14,7 +14,8 @@ from linkwatch_pipeline.adapters.notify.smtp import SmtpNotifier, SmtpSecurity, 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.notices import NoticeStatus
-from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 from linkwatch_pipeline_tests.world.mail_server import DROP, PASSWORD, USERNAME, MailServer

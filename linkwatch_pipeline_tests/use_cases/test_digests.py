@@ -15,9 +15,10 @@ from linkwatch_pipeline.domain.errors import DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery, Owner, Place
 from linkwatch_pipeline.domain.notices import CLAIM_FOR, Notice, NoticeStatus, digest_id, run_of_digest
 from linkwatch_pipeline.ports import Mail
-from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices, notices_of_mail
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, notices_of_mail
 from linkwatch_pipeline.use_cases.digests import compose_digest
-from linkwatch_pipeline.use_cases.wording import BROKEN_MARK, RECOVERED_MARK
+from linkwatch_pipeline.use_cases.mail_frame import BROKEN_MARK, RECOVERED_MARK
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after
 from linkwatch_pipeline_tests.mail_builders import a_notice, a_recovery
 from linkwatch_pipeline_tests.use_cases.office import SENDER, Killed, Office, Provider, refusal

@@ -12,8 +12,9 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConflictingContent, DeliveryFailure, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
-from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, due_notices
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import acknowledge, active_mutes, lift_mutes, list_mutes, mute, unmute
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline.use_cases.set_aside import NEVER_TOLD, OVERTAKEN
 from linkwatch_pipeline_tests.builders import MONDAY, URL, a_run
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal

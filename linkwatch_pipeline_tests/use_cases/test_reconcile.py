@@ -22,8 +22,9 @@ from linkwatch_pipeline.domain.mail_events import MailEventKind
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import count_chains
 from linkwatch_pipeline.ports import Notifier
-from linkwatch_pipeline.use_cases.deliver import WAIT_FOR_WORD, DeliveryReport, deliver_notices
+from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.reconcile import BadNews, ReconcileReport, reconcile_mail_events
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation, dispatched
 from linkwatch_pipeline_tests.mail_builders import a_mail

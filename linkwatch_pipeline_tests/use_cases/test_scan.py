@@ -22,11 +22,12 @@ from linkwatch_pipeline.domain.handbook import (
 )
 from linkwatch_pipeline.domain.links import Link, Owner, Place
 from linkwatch_pipeline.domain.owner_map import OwnerMap, everything_of, parse_owner_map
+from linkwatch_pipeline.domain.scanned_links import ScanChange
 from linkwatch_pipeline.domain.tables import Table, TableRow
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.import_links import import_links
 from linkwatch_pipeline.use_cases.register import Change, register_link, retire_link, update_link
-from linkwatch_pipeline.use_cases.scan import JudgeAddress, ScanChange, ScanSummary, register_scan, scan_paths
+from linkwatch_pipeline.use_cases.scan import JudgeAddress, ScanSummary, register_scan, scan_paths
 from linkwatch_pipeline_tests.builders import MONDAY, after, an_observation
 
 A, B, C = (f"https://docs.example.com/{name}" for name in "abc")

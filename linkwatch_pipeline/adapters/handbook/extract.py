@@ -114,7 +114,8 @@ def _parse(text: str, kind: str) -> Extracted:
 
 # Each parser is imported when its kind turns up.
 def _markdown(text: str, *, is_mdx: bool = False) -> Extracted:
-    from linkwatch_pipeline.adapters.handbook.markdown import MAX_NESTING, markdown_links
+    from linkwatch_pipeline.adapters.handbook.markdown import markdown_links
+    from linkwatch_pipeline.adapters.handbook.markdown_rules import MAX_NESTING
 
     found = markdown_links(text, is_mdx=is_mdx)
     deep = f"nested more than {MAX_NESTING} deep; what lies deeper was not read"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from linkwatch_pipeline.adapters.report_formats.sections import SUSPICION_WORDS
+from linkwatch_pipeline.adapters.report_formats.words import SUSPICION_WORDS
 from linkwatch_pipeline.domain.links import Place
 from linkwatch_pipeline.domain.report import CoverageReport
 

@@ -15,16 +15,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from linkwatch_pipeline.adapters.report_formats import inert
-from linkwatch_pipeline.adapters.report_formats.sections import (
-    NOBODY,
-    OUTCOME_WORDS,
-    Cell,
-    Kind,
-    availability_of,
-    background,
-    parts,
-    weeks_section,
-)
+from linkwatch_pipeline.adapters.report_formats.background import availability_of, background, weeks_section
+from linkwatch_pipeline.adapters.report_formats.sections import parts
+from linkwatch_pipeline.adapters.report_formats.table import Cell, Kind
+from linkwatch_pipeline.adapters.report_formats.words import NOBODY, OUTCOME_WORDS
 from linkwatch_pipeline.domain.coverage import WARN_BELOW, is_poor, percent
 from linkwatch_pipeline.domain.errors import MissingExtra
 from linkwatch_pipeline.domain.findings import GroupCount

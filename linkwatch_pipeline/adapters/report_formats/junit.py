@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from linkwatch_pipeline.adapters.report_formats.inert import visible
-from linkwatch_pipeline.adapters.report_formats.sections import place_of
+from linkwatch_pipeline.adapters.report_formats.words import place_of
 from linkwatch_pipeline.domain.findings import LinkChange, LinkEnd
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import CoverageReport

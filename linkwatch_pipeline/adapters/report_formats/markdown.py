@@ -6,15 +6,10 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
+from linkwatch_pipeline.adapters.report_formats.background import background, weeks_section
 from linkwatch_pipeline.adapters.report_formats.inert import cut, visible, web_address
-from linkwatch_pipeline.adapters.report_formats.sections import (
-    Cell,
-    Kind,
-    Section,
-    background,
-    parts,
-    weeks_section,
-)
+from linkwatch_pipeline.adapters.report_formats.sections import parts
+from linkwatch_pipeline.adapters.report_formats.table import Cell, Kind, Section
 from linkwatch_pipeline.domain.coverage import percent
 from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_key

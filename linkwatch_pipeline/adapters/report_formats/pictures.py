@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from linkwatch_pipeline.adapters.report_formats.sections import OUTCOME_WORDS
+from linkwatch_pipeline.adapters.report_formats.words import OUTCOME_WORDS
 from linkwatch_pipeline.domain.coverage import WeekCount, percent
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.timestamps import week_key

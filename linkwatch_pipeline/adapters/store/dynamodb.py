@@ -14,6 +14,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
+from linkwatch_pipeline.adapters.store.dynamodb_chains import DynamoChains
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
@@ -39,7 +40,7 @@ CLIENT = Config(
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
-class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
+class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
     """`ports.Store` on DynamoDB. Threads may share one."""
 
     def __init__(self, table: DynamoTable, clock: Clock) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from linkwatch_pipeline.adapters.store.dynamodb_chains import chain_and_next_allowed
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays, notice_item, noticed_on
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     EXPIRES_AT,
@@ -31,7 +32,6 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     transition_key,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
-from linkwatch_pipeline.adapters.store.dynamodb_runs import chain_and_next_allowed
 from linkwatch_pipeline.adapters.store.dynamodb_table import (
     MOST_IN_GET,
     Check,

@@ -15,8 +15,9 @@ from linkwatch_pipeline.adapters.store.rows import (
     OBSERVATIONS,
     TRANSITIONS,
 )
-from linkwatch_pipeline.adapters.store.sqlite_database import Database, Transaction
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.adapters.store.sqlite_runs import JOB_END, next_allowed_at
+from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.adapters.store.rows import HOSTS
-from linkwatch_pipeline.adapters.store.sqlite_database import Database, Transaction
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.hosts import Admitted, Chance, Deferred, Departure, HostRecord, admit, leave
 from linkwatch_pipeline.domain.runs import JobStatus, split_job_id
 

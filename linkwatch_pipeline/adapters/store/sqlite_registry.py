@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
-from linkwatch_pipeline.adapters.store.sqlite_database import Database, Transaction
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.links import Link, Owner
 

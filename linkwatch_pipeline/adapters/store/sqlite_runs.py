@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from linkwatch_pipeline.adapters.store.rows import CHAINS, HOSTS, JOBS, LINKS, RUNS
-from linkwatch_pipeline.adapters.store.sqlite_database import Database, Transaction
+from linkwatch_pipeline.adapters.store.sqlite_database import Database
+from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain import recording
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
