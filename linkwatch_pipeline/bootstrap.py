@@ -34,6 +34,7 @@ from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
 from linkwatch_pipeline.domain.health import missing_heartbeat
 from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
+from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord, Run, RunCounts
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
@@ -66,6 +67,7 @@ from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.follow_run import follow_run
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.review_week import latest_week
+from linkwatch_pipeline.use_cases.settle_doubt import settle_doubts
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.tell_alarms import Told, tell_alarms
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -430,6 +432,10 @@ class App:
             breaker=self.breaker,
             refused_too=refused_too,
         )
+
+    def settle_doubts(self, *, arrived: Iterable[str], again: Iterable[str]) -> list[Notice]:
+        """Write down what a person knows of mails whose answer was lost (`use_cases.settle_doubt`)."""
+        return settle_doubts(self.store, arrived=arrived, again=again, now=self.clock.now())
 
     def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:
         """All findings as of now; in a story home as of its last week, since nobody runs the weeks after the story.

@@ -202,7 +202,9 @@ def _take(parts: _Sender, found: Notice) -> _Taken | End:
     notice = parts.store.claim_notice(found.transition_id, by=parts.claimant, now=parts.clock.now())
     if notice is None:
         return End.WAITING
-    if is_possible_duplicate(notice) and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
+    # A pending one was certainly not accepted the last time, or a person had it sent again.
+    repeats = found.status is not NoticeStatus.PENDING and is_possible_duplicate(notice)
+    if repeats and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
         parked = replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
         return _settle(parts, parked)
     return _Taken(notice=notice, owner=owner)
