@@ -442,7 +442,7 @@ class App:
 
         Args: surveyor: remembers what is not read every five minutes; None reads everything.
         """
-        week = latest_week(self.store)
+        week = latest_week(self.store, now=self.clock.now())
         app = self.in_week(week) if week is not None else self
         return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
 

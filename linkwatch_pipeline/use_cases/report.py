@@ -14,7 +14,7 @@ from linkwatch_pipeline.domain.findings import AVAILABILITY_WEEKS, CERTIFICATE_E
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import LISTS_OF_LINKS, CoverageReport
-from linkwatch_pipeline.domain.runs import is_retry, weekly_run_id
+from linkwatch_pipeline.domain.runs import is_missed_too_early, is_retry, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
@@ -66,7 +66,7 @@ def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]
 
 def newest_week(store: Store, reports: Reports, *, now: datetime) -> datetime:
     """The newest week that has a run or a file; the current one if there is none."""
-    known = {week_start(run.intended_at) for run in store.runs()}
+    known = {week_start(run.intended_at) for run in store.runs() if not is_missed_too_early(run, now)}
     return max(known.union(reports.weeks()), default=week_start(now))
 
 

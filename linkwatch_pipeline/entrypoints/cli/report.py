@@ -41,7 +41,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.pass_context
 def report(context: click.Context, /, week: str | None, as_json: bool, form: str | None, **paths: Path | None) -> None:
     """Show a week's coverage and outcomes, beside all weeks before it, or write them for people and pipelines."""
-    from linkwatch_pipeline.domain.timestamps import parse_week
+    from linkwatch_pipeline.domain.timestamps import check_begun, parse_week
     from linkwatch_pipeline.entrypoints.cli.report_files import check_paths, write_files
     from linkwatch_pipeline.use_cases.report import ALL_ROWS, MOST_ROWS, newest_week, report_week
 
@@ -51,6 +51,8 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
     check_paths(form, **paths)
     whole = form is not None or any(paths.values())
     with open_app(context) as app, app.shared_warehouse() as warehouse:
+        if asked is not None:
+            check_begun(asked, now=app.clock.now())
         monday = asked or newest_week(app.store, app.reports, now=app.clock.now())
         clock = app.in_week(monday).clock
         most = ALL_ROWS if whole else MOST_ROWS
