@@ -421,8 +421,11 @@ class App:
                 parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
             )
 
-    def deliver(self, *, refused_too: bool = False) -> DeliveryReport:
-        """One attempt for each notice that is due, and for those refused for good if somebody says so."""
+    def deliver(self, *, refused_too: bool = False, life: timedelta | None = None) -> DeliveryReport:
+        """One attempt for each notice that is due, and for those refused for good if somebody says so.
+
+        Args: life: how long this process goes on; no mail is begun that would outlast it. None: as long as it takes.
+        """
         return deliver_notices(
             self.store,
             self.notifier,
@@ -430,6 +433,7 @@ class App:
             sender=self.settings.mail_from,
             claimant=new_worker("deliver"),
             breaker=self.breaker,
+            life=life,
             refused_too=refused_too,
         )
 

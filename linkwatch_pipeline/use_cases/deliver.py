@@ -44,6 +44,9 @@ logger = logging.getLogger(__name__)
 WAIT_FOR_WORD = timedelta(hours=1)
 MOST_ATTEMPTS_WITHOUT_WORD = 5
 MOST_IN_A_MAIL = 1000  # all of its notices are claimed and written down well within one claim
+# What a mail may take: the longest call that a provider's adapter allows in a function, and three writes a notice.
+CALL_TAKES = timedelta(seconds=20)
+NOTICE_TAKES = timedelta(milliseconds=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,14 @@ class _Sender:
     clock: Clock
     address: str
     claimant: str
+    ends_at: float | None = None
+
+    def has_time_for(self, notices: int) -> bool:
+        """Whether a mail of so many notices that is begun now is told and written down before this process ends."""
+        if self.ends_at is None:
+            return True
+        takes = CALL_TAKES + notices * NOTICE_TAKES
+        return self.clock.monotonic() + takes.total_seconds() <= self.ends_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +107,7 @@ def deliver_notices(
     sender: str,
     claimant: str,
     limit: int | None = None,
+    life: timedelta | None = None,
     breaker: BreakerRules | None = None,
     refused_too: bool = False,
 ) -> DeliveryReport:
@@ -107,10 +119,13 @@ def deliver_notices(
         sender: the address that mails come from.
         claimant: names this sender; unique among all that may be at work.
         limit: how many notices to try at most; None for all.
+        life: how long this process goes on at most; a mail that would outlast it is not begun, so that none is cut in
+            the middle. None for as long as it takes.
         breaker: when a run is suspect; None for the usual rules.
         refused_too: whether those that were refused for good are tried again, though their address is the same.
     """
-    parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
+    ends_at = clock.monotonic() + life.total_seconds() if life is not None else None
+    parts = _Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant, ends_at=ends_at)
     prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
     if refused_too:
         reopen_refused(store, now=clock.now(), whatever_address=True)
@@ -121,6 +136,7 @@ def deliver_notices(
         now = clock.now()
         claimable = [notice for notice in mail if is_claimable(notice, now)]
         due = claimable[: limit - tried] if limit is not None else claimable
+        due = due if parts.has_time_for(len(due)) else []
         tried += len(due)
         ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
         ends.update([End.WAITING] * (len(claimable) - len(due)))
