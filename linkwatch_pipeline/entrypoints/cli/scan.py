@@ -29,7 +29,9 @@ EXIT_NOT_FINE = 1
 @click.option("--include", metavar="RE", help="Only files whose path under PATH this is found in.")
 @click.option("--exclude", metavar="RE", help="No files whose path under PATH this is found in.")
 @click.option("--base-url", metavar="U", help="Where PATH is published: relative links are watched too.")
-@click.option("--prune", is_flag=True, help="Retire the owner's links that earlier scans found and this one does not.")
+@click.option(
+    "--prune", is_flag=True, help="Retire the owner's links that this scan does not find: name all its PATHs."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what is found.")
 @values.as_json
 @click.pass_context
