@@ -69,6 +69,8 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
 
 def _print_report(found: CoverageReport) -> None:
     _print_this_week(found.this_week)
+    if found.missed_in_words is not None:
+        say(f"\n{found.missed_in_words}")
     _print_score(found.score)
     say("")
     _print_weeks(found.weeks)
@@ -233,8 +235,10 @@ def _print_rest(rest: int) -> None:
 def _run(week: WeekCount) -> str:
     from linkwatch_pipeline.domain.runs import COUNTED
 
-    if week.run_state is None or week.counts is None:
+    if week.run_state is None:
         return "no run is known"
+    if week.counts is None:
+        return "missed: nobody ran it"
     ends = {end: week.counts.by_end[end] for end in COUNTED if end in week.counts.by_end}
     return f"{week.run_state.value}, {week.counts.terminal} of {week.counts.expected} jobs ended: {_counts(ends)}"
 
