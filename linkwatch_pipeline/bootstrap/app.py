@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
@@ -18,12 +18,14 @@ from linkwatch_pipeline.bootstrap.parts import Parts
 from linkwatch_pipeline.domain.alarms import after_look
 from linkwatch_pipeline.domain.health import missing_heartbeat
 from linkwatch_pipeline.domain.health_findings import Finding
+from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.runs import Run, RunCounts
 from linkwatch_pipeline.ports import Progress
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
 from linkwatch_pipeline.use_cases.follow_run import follow_run
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
 from linkwatch_pipeline.use_cases.review_week import latest_week
+from linkwatch_pipeline.use_cases.settle_doubt import settle_doubts
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.tell_alarms import Told, tell_alarms
 from linkwatch_pipeline.use_cases.watch_health import watch_health
@@ -97,8 +99,11 @@ class App(Parts):
                 parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
             )
 
-    def deliver(self, *, refused_too: bool = False) -> DeliveryReport:
-        """One attempt for each notice that is due, and for those refused for good if somebody says so."""
+    def deliver(self, *, refused_too: bool = False, life: timedelta | None = None) -> DeliveryReport:
+        """One attempt for each notice that is due, and for those refused for good if somebody says so.
+
+        Args: life: how long this process goes on; no mail is begun that would outlast it. None: as long as it takes.
+        """
         return deliver_notices(
             self.store,
             self.notifier,
@@ -106,15 +111,20 @@ class App(Parts):
             sender=self.settings.mail_from,
             claimant=new_worker("deliver"),
             breaker=self.breaker,
+            life=life,
             refused_too=refused_too,
         )
+
+    def settle_doubts(self, *, arrived: Iterable[str], again: Iterable[str]) -> list[Notice]:
+        """Write down what a person knows of mails whose answer was lost (`use_cases.settle_doubt`)."""
+        return settle_doubts(self.store, arrived=arrived, again=again, now=self.clock.now())
 
     def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:
         """All findings as of now; in a story home as of its last week, since nobody runs the weeks after the story.
 
         Args: surveyor: remembers what is not read every five minutes; None reads everything.
         """
-        week = latest_week(self.store)
+        week = latest_week(self.store, now=self.clock.now())
         app = self.in_week(week) if week is not None else self
         return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
 

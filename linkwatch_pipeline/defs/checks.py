@@ -26,7 +26,11 @@ _NO_RUN = dg.AssetCheckResult(passed=False, metadata={"run": "none"})
 def _week_of(context: dg.AssetCheckExecutionContext, app: App) -> datetime:
     """The partition's week; a check that is executed on its own has none, and looks at the newest week."""
     key = context.run.tags.get(PARTITION_TAG)
-    return parse_week(key) if key is not None else latest_week(app.store) or week_start(app.clock.now())
+    return (
+        parse_week(key)
+        if key is not None
+        else latest_week(app.store, now=app.clock.now()) or week_start(app.clock.now())
+    )
 
 
 def _weekly_run(context: dg.AssetCheckExecutionContext) -> tuple[Run, RunCounts] | None:

@@ -28,7 +28,7 @@ class WeekCount:
     """One week: how its weekly run went, as the store has it, and how many links ended with which outcome.
 
     `run_state` and `counts` are None when the store knows no run of the week (any more), `links` when no look of a run
-    is known: no data, which is not nought.
+    is known: no data, which is not nought. Of a week that was missed there are no counts.
     """
 
     week: datetime

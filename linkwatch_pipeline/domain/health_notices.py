@@ -10,7 +10,7 @@ from datetime import timedelta
 from linkwatch_pipeline.domain.health_facts import HealthFacts
 from linkwatch_pipeline.domain.health_findings import MOST_NAMED, Finding, Severity, named
 from linkwatch_pipeline.domain.mail_events import copy_trouble
-from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 
 MUTE_EXPIRED_FOR = timedelta(days=7)
 MUTE_UNUSED_AFTER = timedelta(days=14)
@@ -42,7 +42,8 @@ def _single_notices(facts: HealthFacts) -> Iterable[Finding]:
                 code="delivery_unknown",
                 severity=Severity.WARNING,
                 subject=notice.transition_id,
-                detail="The provider's answer was lost; the mail may or may not have been accepted.",
+                detail="The provider's answer was lost; the mail may or may not have been accepted."
+                + _given_up(notice),
                 since=notice.created_at,
             )
         elif notice.status is NoticeStatus.FAILED:
@@ -73,6 +74,16 @@ def _single_notices(facts: HealthFacts) -> Iterable[Finding]:
                 + (f"; last error: {notice.last_error}" if notice.last_error else "; run 'linkwatch deliver'."),
                 since=notice.release_at,
             )
+
+
+def _given_up(notice: Notice) -> str:
+    """What a person has to say when nothing happens by itself any more."""
+    if notice.next_attempt_at is not None:
+        return ""
+    return (
+        f" It was tried {notice.attempts} times and is left to you. Ask its owner: 'linkwatch deliver --arrived "
+        f"{notice.transition_id}', or '--again {notice.transition_id}' to send it once more."
+    )
 
 
 def mute_findings(facts: HealthFacts) -> Iterable[Finding]:

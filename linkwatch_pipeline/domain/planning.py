@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from linkwatch_pipeline.domain.allowances import host_of
+
 SECOND = timedelta(seconds=1)
 
 
@@ -38,7 +40,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """The least time that politeness allows. `work` is the time of all visits, side by side or not, without rests."""
+    """The least time that politeness allows. `work` is the time of all visits, side by side or not, without rests.
+
+    The busiest host is the one that takes longest alone: with the longest chain.
+    """
 
     links: int
     hosts: int
@@ -46,6 +51,7 @@ class Bound:
     shared: timedelta
     busiest_host: str
     busiest_links: int
+    busiest_chains: int
     busiest: timedelta
 
     @property
@@ -54,26 +60,37 @@ class Bound:
         return max(self.shared, self.busiest)
 
 
-def bound(links_per_host: Mapping[str, int], pace: Pace, *, allowance: int = 1) -> Bound:
-    """The larger of all work over the slots, and of the busiest host's visits in its `allowance` chains.
+def bound(chains: Mapping[str, int], pace: Pace) -> Bound:
+    """The larger of all work over the slots, and of the longest chain.
 
-    Raises ValueError without any link.
+    Args: chains: links per chain, by the name of its slot (`domain.allowances`): a host's own where it has one.
+    Raises: ValueError without any link.
     """
-    chains = agreed_chains(links_per_host, allowance)
-    if not chains:
+    if not any(chains.values()):
         raise ValueError("there is no link to visit")
-    links = sum(chains.values())
-    busiest_host = _busiest(links_per_host)
-    work = links * pace.mean_service
+    on_hosts = links_on_hosts(chains)
+    longest = max(chains, key=lambda slot: (chains[slot], on_hosts[host_of(slot)]))
+    busiest_host = host_of(longest)
+    work = sum(chains.values()) * pace.mean_service
     return Bound(
-        links=links,
-        hosts=sum(1 for count in links_per_host.values() if count),
+        links=sum(chains.values()),
+        hosts=len(on_hosts),
         work=work,
         shared=work / pace.concurrency,
         busiest_host=busiest_host,
-        busiest_links=links_per_host[busiest_host],
-        busiest=pace.chain_time(max(chains.values())),
+        busiest_links=on_hosts[busiest_host],
+        busiest_chains=sum(host_of(slot) == busiest_host for slot in chains),
+        busiest=pace.chain_time(chains[longest]),
     )
+
+
+def links_on_hosts(chains: Mapping[str, int]) -> dict[str, int]:
+    """Links per host, those without any left out."""
+    on_hosts: dict[str, int] = {}
+    for slot, links in chains.items():
+        if links:
+            on_hosts[host_of(slot)] = on_hosts.get(host_of(slot), 0) + links
+    return on_hosts
 
 
 def agreed_chains(links_per_host: Mapping[str, int], allowance: int) -> dict[str, int]:
@@ -82,7 +99,7 @@ def agreed_chains(links_per_host: Mapping[str, int], allowance: int) -> dict[str
         raise ValueError("a host allows at least one visit at a time")
     chains = {host: links for host, links in links_per_host.items() if links}
     if allowance > 1 and chains:
-        host = _busiest(chains)
+        host = max(chains, key=lambda each: chains[each])
         links = chains.pop(host)
         parts = [links // allowance + (number < links % allowance) for number in range(allowance)]
         # A host's name holds no `#`.
@@ -107,13 +124,14 @@ class DaysPlan:
         return place % self.days
 
 
-def plan_over_days(links_per_host: Mapping[str, int], pace: Pace, *, window: timedelta) -> DaysPlan | None:
+def plan_over_days(chains: Mapping[str, int], pace: Pace, *, window: timedelta) -> DaysPlan | None:
     """The fewest days on which every day's part has a bound within the window. None if no link fits into it."""
     by_chain, by_slots = pace.links_within(window), pace.concurrency * window // pace.mean_service
     if by_chain < 1 or by_slots < 1:
         return None
-    links, most = sum(links_per_host.values()), max(links_per_host.values(), default=0)
-    days = max(1, math.ceil(most / by_chain), math.ceil(links / by_slots))
+    links, longest = sum(chains.values()), max(chains.values(), default=0)
+    most = max(links_on_hosts(chains).values(), default=0)
+    days = max(1, math.ceil(longest / by_chain), math.ceil(links / by_slots))
     return DaysPlan(days=days, links_a_day=math.ceil(links / days), busiest_a_day=math.ceil(most / days))
 
 
@@ -180,10 +198,6 @@ class _PlannedLoad:
             heapq.heappop(self._ends)
             self.now, self._progress = ends_at, progress
             self._load -= weight
-
-
-def _busiest(links_per_host: Mapping[str, int]) -> str:
-    return max(links_per_host, key=lambda host: links_per_host[host])
 
 
 def shape(*, links: int, hosts: int, busiest: int) -> Iterable[tuple[str, int]]:

@@ -20,6 +20,9 @@ from linkwatch_pipeline.domain.findings import (
 )
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
+from linkwatch_pipeline.domain.timestamps import week_key
+
+MOST_WEEKS_NAMED = 5
 
 # The lists whose rows are links.
 LISTS_OF_LINKS = (
@@ -65,7 +68,8 @@ class CoverageReport:
 
     `links` has the links that the lists name, as the store knows them now: owner, places, expected text. `problems` are
     sentences about earlier weeks whose files are lost; those weeks have no outcomes here. Each list has its first rows
-    and how many there are (`Ranked`). `suspected_pages` is advice to a person and no state.
+    and how many there are (`Ranked`). `missed_since` are the weeks after this one that nobody ran, until somebody did,
+    the newest first. `suspected_pages` is advice to a person and no state.
     """
 
     exported: WeekExport
@@ -86,6 +90,7 @@ class CoverageReport:
     availability: Ranked[LinkAvailability]
     links: Mapping[str, Link]
     problems: tuple[str, ...] = ()
+    missed_since: tuple[datetime, ...] = ()
 
     @property
     def this_week(self) -> WeekCount:
@@ -101,6 +106,16 @@ class CoverageReport:
             unsure=sum(count or 0 for count in unsure) if self.this_week.links is not None else None,
             advice=self.suspected_pages.total + self.ending_certificates.total,
         )
+
+    @property
+    def missed_in_words(self) -> str | None:
+        """A sentence about the weeks since this one that nobody ran; None if there are none."""
+        if not self.missed_since:
+            return None
+        named = ", ".join(week_key(week) for week in self.missed_since[:MOST_WEEKS_NAMED])
+        more = len(self.missed_since) - MOST_WEEKS_NAMED
+        weeks = f"{len(self.missed_since)} weeks" if len(self.missed_since) > 1 else "week"
+        return f"Nobody ran the {weeks} since: {named}{f' and {more} more' if more > 0 else ''}."
 
     def owner_of(self, link_id: str) -> str | None:
         """Whose a link is now; None: nobody's, or not known."""

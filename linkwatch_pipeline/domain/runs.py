@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.timestamps import format_seconds, parse_utc, require_utc
+from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, parse_utc, require_utc
 
 DEADLINE_AFTER = timedelta(minutes=30)  # later than this after the intended time is late
 OPEN_FOR = timedelta(hours=6)  # what is still pending this long after the start expires
@@ -27,7 +27,8 @@ _RETRY_MARK = "~retry-"
 class RunState(StrEnum):
     """`dispatching` until every job exists, `open` until every job is terminal or time is up, then `closed`.
 
-    `missed` records a week that nobody ran: it has no jobs and never will.
+    `missed` records a week that nobody ran: it has no jobs and never will, unless it was recorded before the week was
+    over (`is_missed_too_early`).
     """
 
     DISPATCHING = "dispatching"
@@ -251,6 +252,16 @@ def missed_run(intended_at: datetime, now: datetime) -> Run:
         expected=0,
         closed_at=now,
     )
+
+
+def is_missed_too_early(run: Run, now: datetime) -> bool:
+    """Whether a week that is not over is recorded as missed: by a clock that was ahead, so the record is void."""
+    return run.state is RunState.MISSED and now < run.intended_at + WEEK
+
+
+def gives_way(stored: Run, begun: Run) -> bool:
+    """Whether a stored record is void and a run that begins now stands in its place."""
+    return begun.state is not RunState.MISSED and is_missed_too_early(stored, begun.started_at)
 
 
 def retry_run_id(run_id: str) -> str | None:

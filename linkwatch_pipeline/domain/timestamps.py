@@ -54,6 +54,13 @@ def week_key(moment: datetime) -> str:
     return week_start(moment).date().isoformat()
 
 
+def check_begun(week: datetime, *, now: datetime, field: str = "week") -> datetime:
+    """The week itself. Raises InvalidInput if it has not begun."""
+    if now < week:
+        raise InvalidInput(field, f"{week_key(week)} has not begun", f"Wait until {format_seconds(week)}.")
+    return week
+
+
 def parse_week(key: str) -> datetime:
     """The intended time of a week from its key. Raises InvalidInput unless it is a Monday's date, from 1900 to 2999."""
     mend = "Give the Monday that begins the week, such as 2026-09-28."

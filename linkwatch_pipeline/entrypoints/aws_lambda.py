@@ -98,11 +98,11 @@ def check(event: Event, context: Context) -> dict[str, Any]:
 
 @_logged
 def notify(event: Event, context: Context) -> dict[str, Any]:
-    """Send the notices that are due."""
+    """Send the notices that are due; what does not fit into this call's time waits for the next."""
     parts = app()
     if parts.settings.mail == "files":
         raise ConfigurationError("a function has no folder for mails: set LINKWATCH_MAIL to ses.")
-    return asdict(parts.deliver())
+    return asdict(parts.deliver(life=timedelta(milliseconds=context.get_remaining_time_in_millis())))
 
 
 @_logged

@@ -15,7 +15,7 @@ class RunStore(Protocol):
     """Runs, their jobs and their host chains."""
 
     def create_run(self, run: Run) -> Run:
-        """Put the run if it is absent; the stored one either way."""
+        """Put the run if it is absent or `domain.runs.gives_way` to it; the stored one either way."""
         ...
 
     def get_run(self, run_id: str) -> Run | None: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.links import Delivery
@@ -57,6 +57,7 @@ def deliver_notices(
     sender: str,
     claimant: str,
     limit: int | None = None,
+    life: timedelta | None = None,
     breaker: BreakerRules | None = None,
     refused_too: bool = False,
 ) -> DeliveryReport:
@@ -68,10 +69,13 @@ def deliver_notices(
         sender: the address that mails come from.
         claimant: names this sender; unique among all that may be at work.
         limit: how many notices to try at most; None for all.
+        life: how long this process goes on at most; a mail that would outlast it is not begun, so that none is cut in
+            the middle. None for as long as it takes.
         breaker: when a run is suspect; None for the usual rules.
         refused_too: whether those that were refused for good are tried again, though their address is the same.
     """
-    sending = Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant)
+    ends_at = clock.monotonic() + life.total_seconds() if life is not None else None
+    sending = Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant, ends_at=ends_at)
     prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
     if refused_too:
         reopen_refused(store, now=clock.now(), whatever_address=True)
@@ -82,6 +86,7 @@ def deliver_notices(
         now = clock.now()
         claimable = [notice for notice in mail if is_claimable(notice, now)]
         due = claimable[: limit - tried] if limit is not None else claimable
+        due = due if sending.has_time_for(len(due)) else []
         tried += len(due)
         ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
         ends.update([End.WAITING] * (len(claimable) - len(due)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from linkwatch_pipeline.domain.runs import RunState, is_late, is_retry
+from linkwatch_pipeline.domain.runs import RunState, is_late, is_missed_too_early, is_retry
 from linkwatch_pipeline.ports import Store
 
 
@@ -31,6 +31,8 @@ class PastTrouble:
 def past_trouble(store: Store, *, now: datetime) -> Iterator[PastTrouble]:
     """In time order."""
     for run in store.runs():
+        if is_missed_too_early(run, now):
+            continue
         missed = run.state is RunState.MISSED
         if missed or (not is_retry(run.run_id) and is_late(run, now)):
             what = Mishap.MISSED if missed else Mishap.LATE

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.cycles import CycleStart, Grid
-from linkwatch_pipeline.domain.errors import QueueError, StoreError
+from linkwatch_pipeline.domain.errors import QueueError, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.reasons import Reason
@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 CONCURRENCY = 50
 PRUNE_EVERY = 60  # cycles
+WAIT_AT_START = timedelta(minutes=2)
+LOOK_AGAIN_AFTER = timedelta(seconds=5)
+_START_AGAIN = "start the database or mend DATABASE_URL, then start this again."
 _SENT_TOGETHER = 10  # what SQS takes in one call
 
 
@@ -116,6 +119,7 @@ class Monitor:
 
     async def run(self, tell: Callable[[CycleReport], None]) -> None:
         """Cycles on a grid of 60 s until cancelled. Raises StoreError if the services were never readable."""
+        await self._wait_for_services()
         clock = self._parts.clock
         grid = Grid(anchor=clock.monotonic(), length=CYCLE)
         start = grid.first
@@ -150,6 +154,19 @@ class Monitor:
         _log_cycle(report)
         await self._prune(start.number)
         return report
+
+    async def _wait_for_services(self) -> None:
+        """Read them once: the database may be started together with this process, and be later."""
+        clock, directory = self._parts.clock, self._parts.directory
+        gives_up = clock.monotonic() + WAIT_AT_START.total_seconds()
+        while self._last_known.services is None:
+            try:
+                self._last_known.services = await self._parts.blocking(directory.services)
+            except StoreUnavailable as error:
+                if clock.monotonic() >= gives_up:
+                    raise StoreUnavailable(f"{error}. It was waited for; {_START_AGAIN}") from error
+                logger.warning("not begun yet: %s; waiting for it", error, extra={"action": "monitor"})
+                await clock.sleep(LOOK_AGAIN_AFTER)
 
     async def _services(self) -> tuple[list[Service], bool]:
         try:

@@ -21,7 +21,7 @@ def reopen_refused(store: Store, *, now: datetime, whatever_address: bool = Fals
             continue
         if whatever_address or _has_another_address(store, refused):
             # Whoever changed it meanwhile knows more.
-            store.update_notice(_reopened(store, refused, now=now), replaces=refused)
+            store.update_notice(due_again(store, refused, outlived=OUTLIVED, now=now), replaces=refused)
 
 
 def _has_another_address(store: Store, refused: Notice) -> bool:
@@ -29,9 +29,11 @@ def _has_another_address(store: Store, refused: Notice) -> bool:
     return owner is not None and owner.address != refused.recipient
 
 
-def _reopened(store: Store, refused: Notice, *, now: datetime) -> Notice:
-    """Due again, unless the link has changed since: then this change alone would mislead."""
-    siblings = store.notices(link_id=refused.link_id)
-    if any(version_of(other) > version_of(refused) for other in siblings):
-        return replace(refused, status=NoticeStatus.DISCARDED, last_error=error_of(refused, OUTLIVED))
-    return replace(refused, status=NoticeStatus.PENDING, release_at=now, next_attempt_at=None)
+def due_again(store: Store, stopped: Notice, *, outlived: str, now: datetime) -> Notice:
+    """The notice, due now; discarded, for the reason `outlived`, if the link has changed since: it would mislead."""
+    siblings = store.notices(link_id=stopped.link_id)
+    if any(version_of(other) > version_of(stopped) for other in siblings):
+        return replace(
+            stopped, status=NoticeStatus.DISCARDED, last_error=error_of(stopped, outlived), next_attempt_at=None
+        )
+    return replace(stopped, status=NoticeStatus.PENDING, release_at=now, next_attempt_at=None)

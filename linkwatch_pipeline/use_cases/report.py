@@ -6,6 +6,7 @@ Numbers of runs come from the store, outcomes from the warehouse; a week that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +15,12 @@ from linkwatch_pipeline.domain.findings import AVAILABILITY_WEEKS, CERTIFICATE_E
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import LISTS_OF_LINKS, CoverageReport
-from linkwatch_pipeline.domain.runs import is_retry, weekly_run_id
+from linkwatch_pipeline.domain.runs import RunState, is_missed_too_early, is_retry, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.fill_warehouse import fill_warehouse
+from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
 
 MOST_ROWS = 1000
 # Enough for every list to be whole: for what is read by machines.
@@ -35,10 +37,12 @@ def report_week(
     """
     week = week_start(week)
     filled = fill_warehouse(store, warehouse, reports, week, clock=clock)
+    runs = _WeeklyRuns.of(store, now=clock.now())
     lists: dict[str, Ranked[Any]] = _lists(reports, week, most)
     return CoverageReport(
         exported=filled.exported,
-        weeks=_count_weeks(store, reports, week),
+        weeks=_count_weeks(store, reports, runs, week),
+        missed_since=runs.missed_since(week),
         links=_links(store, (row.link_id for name in LISTS_OF_LINKS for row in lists[name].rows)),
         problems=filled.problems,
         **lists,
@@ -65,21 +69,42 @@ def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]
 
 
 def newest_week(store: Store, reports: Reports, *, now: datetime) -> datetime:
-    """The newest week that has a run or a file; the current one if there is none."""
-    known = {week_start(run.intended_at) for run in store.runs()}
+    """The newest week that somebody ran or that has a file; the current one if there is none."""
+    known = {week_start(run.intended_at) for run in store.runs() if not was_missed(run)}
     return max(known.union(reports.weeks()), default=week_start(now))
 
 
-def _count_weeks(store: Store, reports: Reports, week: datetime) -> tuple[WeekCount, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WeeklyRuns:
+    """The weeks that the store has a run of, and those that nobody ran: recorded as missed, or still to be."""
+
+    run: frozenset[datetime]
+    missed: frozenset[datetime]
+
+    @classmethod
+    def of(cls, store: Store, *, now: datetime) -> _WeeklyRuns:
+        runs = [run for run in store.runs() if not is_retry(run.run_id) and not is_missed_too_early(run, now)]
+        gaps = missed_weeks(runs, min((run.intended_at for run in runs), default=None), now=now)
+        missed = frozenset(run.intended_at for run in [*runs, *gaps] if was_missed(run))
+        return cls(run=frozenset(run.intended_at for run in runs) - missed, missed=missed)
+
+    def missed_since(self, week: datetime) -> tuple[datetime, ...]:
+        """The weeks between this one and the next that somebody ran, the newest first."""
+        following = min((run for run in self.run if run > week), default=None)
+        since = (each for each in self.missed if each > week and (following is None or each < following))
+        return tuple(sorted(since, reverse=True))
+
+
+def _count_weeks(store: Store, reports: Reports, runs: _WeeklyRuns, week: datetime) -> tuple[WeekCount, ...]:
     outcomes = reports.outcomes_by_week(through=week)
-    known = [*outcomes, *(run.intended_at for run in store.runs() if not is_retry(run.run_id))]
-    return tuple(_count(store, each, outcomes.get(each)) for each in every_week(known, through=week))
+    weeks = every_week([*outcomes, *runs.run, *runs.missed], through=week)
+    return tuple(_count(store, runs, each, outcomes.get(each)) for each in weeks)
 
 
-def _count(store: Store, week: datetime, links: Mapping[Outcome, int] | None) -> WeekCount:
-    run = store.get_run(weekly_run_id(week))
+def _count(store: Store, runs: _WeeklyRuns, week: datetime, links: Mapping[Outcome, int] | None) -> WeekCount:
+    run = store.get_run(weekly_run_id(week)) if week in runs.run else None
     if run is None:
-        return WeekCount(week=week, links=links)
+        return WeekCount(week=week, run_state=RunState.MISSED if week in runs.missed else None, links=links)
     return WeekCount(week=week, run_state=run.state, counts=run_counts(store, run), links=links)
 
 

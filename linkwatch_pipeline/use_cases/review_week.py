@@ -12,7 +12,7 @@ from linkwatch_pipeline.domain.links import Link, LinkState
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import Outcome
-from linkwatch_pipeline.domain.runs import Run, RunCounts, weekly_run_id
+from linkwatch_pipeline.domain.runs import Run, RunCounts, is_missed_too_early, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.domain.urls import host_key
@@ -93,9 +93,9 @@ def review_week(store: Store, intended_at: datetime) -> WeekReview | None:
     )
 
 
-def latest_week(store: Store) -> datetime | None:
+def latest_week(store: Store, *, now: datetime) -> datetime | None:
     """The intended time of the newest week that the store knows, None if it knows none."""
-    return max((run.intended_at for run in store.runs()), default=None)
+    return max((run.intended_at for run in store.runs() if not is_missed_too_early(run, now)), default=None)
 
 
 def summarise_registry(store: Store, *, most: int) -> RegistrySummary:

@@ -34,17 +34,32 @@ logger = logging.getLogger(__name__)
 
 WAIT_FOR_WORD = timedelta(hours=1)
 MOST_ATTEMPTS_WITHOUT_WORD = 5
+# What a mail may take: the longest call that a provider's adapter allows in a function, and three writes a notice.
+CALL_TAKES = timedelta(seconds=20)
+NOTICE_TAKES = timedelta(milliseconds=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Whose notices are sent, and how. Args: as for `deliver_notices`; `address` is where mails come from."""
+    """Whose notices are sent, and how.
+
+    Args: as for `deliver_notices`; `address` is where mails come from, `ends_at` the monotonic time at which this
+    process ends, None for as long as it takes.
+    """
 
     store: Store
     notifier: Notifier
     clock: Clock
     address: str
     claimant: str
+    ends_at: float | None = None
+
+    def has_time_for(self, notices: int) -> bool:
+        """Whether a mail of so many notices that is begun now is told and written down before this process ends."""
+        if self.ends_at is None:
+            return True
+        takes = CALL_TAKES + notices * NOTICE_TAKES
+        return self.clock.monotonic() + takes.total_seconds() <= self.ends_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +100,9 @@ def _take(parts: Sender, found: Notice) -> _Taken | End:
     notice = parts.store.claim_notice(found.transition_id, by=parts.claimant, now=parts.clock.now())
     if notice is None:
         return End.WAITING
-    if is_possible_duplicate(notice) and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
+    # A pending one was certainly not accepted the last time, or a person had it sent again.
+    repeats = found.status is not NoticeStatus.PENDING and is_possible_duplicate(notice)
+    if repeats and notice.attempts >= MOST_ATTEMPTS_WITHOUT_WORD:
         parked = replace(notice, status=NoticeStatus.UNKNOWN, last_error=LOST_ANSWER, next_attempt_at=None)
         return _settle(parts, parked)
     return _Taken(notice=notice, owner=owner)

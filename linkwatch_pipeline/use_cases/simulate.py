@@ -8,16 +8,18 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances, host_of, slot_for
 from linkwatch_pipeline.domain.planning import (
     Bound,
     DaysPlan,
     Pace,
-    agreed_chains,
     bound,
+    links_on_hosts,
     needed_allowance,
     plan_over_days,
     planned_starts,
@@ -63,36 +65,39 @@ class Forecast:
         return self.makespans[OUR_ORDER] <= OPEN_FOR
 
 
-def forecast(on_hosts: Mapping[str, int], pace: Pace, *, allowance: int, normal: Normal | None) -> Forecast:
+def forecast(chains: Mapping[str, int], pace: Pace, *, normal: Normal | None) -> Forecast:
     """Work out the bound, play the run in our order and in others, and say what would make it fit its window.
 
     Args:
-        on_hosts: links per host, one at least.
-        allowance: visits at once that the busiest host allows.
+        chains: links per chain, by the name of its slot, one at least: `links_per_slot`, `agreed_chains`.
         normal: varies how long visits take; None: each takes the mean.
     """
     service = fixed_service(pace) if normal is None else varied_service(pace, normal)
-    work = Workload(agreed_chains(on_hosts, allowance), service, pace)
+    work = Workload(chains, service, pace)
     slots = math.ceil(len(work.takes) * pace.mean_service / OPEN_FOR)
     return Forecast(
         pace=pace,
-        least=bound(on_hosts, pace, allowance=allowance),
+        least=bound(chains, pace),
         makespans={
             OUR_ORDER: in_our_order(work),
             "plain FIFO, by host": in_given_order(work, range(len(work.takes))),
             "planned starts on a queue": with_planned_starts(work),
             "all starts at once on a queue": on_message_queue(work, {}),
         },
-        days=plan_over_days(on_hosts, pace, window=OPEN_FOR),
-        needed_allowance=_allowances(on_hosts, pace),
+        days=plan_over_days(chains, pace, window=OPEN_FOR),
+        needed_allowance=_allowances(chains, pace),
         needs_more_slots=slots if slots > pace.concurrency else None,
     )
 
 
-def _allowances(on_hosts: Mapping[str, int], pace: Pace) -> dict[str, int]:
-    longest = heapq.nlargest(MOST_HOSTS_NAMED, on_hosts.items(), key=lambda each: each[1])
+def _allowances(chains: Mapping[str, int], pace: Pace) -> dict[str, int]:
+    agreed = Counter(host_of(slot) for slot in chains)
+    too_long = {host_of(slot) for slot, links in chains.items() if pace.chain_time(links) > OPEN_FOR}
+    on_hosts = ((host, links) for host, links in links_on_hosts(chains).items() if host in too_long)
+    longest = heapq.nlargest(MOST_HOSTS_NAMED, on_hosts, key=lambda each: each[1])
     needed = ((host, needed_allowance(links, pace, window=OPEN_FOR)) for host, links in longest)
-    return {host: number for host, number in needed if number is not None and number > 1}
+    # Slots are never filled quite evenly: where as many as needed are agreed to, one more helps.
+    return {host: max(number, agreed[host] + 1) for host, number in needed if number is not None}
 
 
 @dataclass(slots=True)
@@ -129,13 +134,17 @@ class Workload:
         return timedelta(seconds=max(sum(self.takes) / self.pace.concurrency, longest))
 
 
-def links_per_host(store: RegistryStore) -> dict[str, int]:
-    """How many links are watched on each host, read as a stream."""
-    counts: dict[str, int] = {}
-    for link in store.links_by_host():
-        if link.retired_at is None:
-            counts[link.host] = counts.get(link.host, 0) + 1
-    return counts
+def links_per_slot(store: RegistryStore, allowances: Allowances, *, busiest: int | None = None) -> dict[str, int]:
+    """How many links are watched on each host, or each slot of one, read as a stream.
+
+    Args: busiest: visits at once that the host with the most links allows; None for what `allowances` say.
+    """
+    if busiest is not None:
+        on_hosts = links_per_slot(store, NO_ALLOWANCES)
+        most = {max(on_hosts, key=lambda host: on_hosts[host]): busiest} if on_hosts else {}
+        return links_per_slot(store, {**allowances, **most})
+    watched = (link for link in store.links_by_host() if link.retired_at is None)
+    return dict(Counter(slot_for(link.id, link.host, allowances.get(link.host, 1)) for link in watched))
 
 
 def fixed_service(pace: Pace) -> Service:

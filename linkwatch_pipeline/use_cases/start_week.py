@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from linkwatch_pipeline.domain.errors import InvalidInput
-from linkwatch_pipeline.domain.runs import Run, RunState, missed_run, weekly_run_id
-from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, week_start
+from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, missed_run, weekly_run_id
+from linkwatch_pipeline.domain.timestamps import WEEK, check_begun, week_start
 from linkwatch_pipeline.ports import Store
 
 # Less than what runs are kept for, so that a gap that was pruned is not found and recorded again.
@@ -17,15 +16,16 @@ MISSED_RECORDED_FOR = timedelta(days=390)
 def start_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
     """The week's run: created if it is the current week, adopted if it exists, recorded as missed if it is too late.
 
+    A week that a clock that was ahead recorded as missed is created all the same.
+
     Args: intended_at: a Monday 09:00 UTC.  now: aware UTC.
     Raises: InvalidInput for a week that has not begun.
     """
     run_id = weekly_run_id(intended_at)
     existing = store.get_run(run_id)
-    if existing is not None:
+    if existing is not None and not is_missed_too_early(existing, now):
         return existing
-    if now < intended_at:
-        raise InvalidInput("week", f"{run_id} has not begun", f"Wait until {format_seconds(intended_at)}.")
+    check_begun(intended_at, now=now)
     if now >= intended_at + WEEK:
         return store.create_run(missed_run(intended_at, now))
     _record_gap(store, intended_at, now=now)

@@ -15,12 +15,12 @@ from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Sta
 from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import Run, RunState, is_retry, weekly_part, weekly_run_id
+from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
-from linkwatch_pipeline.use_cases.start_week import missed_weeks
+from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 
 EXPORT_WARNING_AFTER = timedelta(days=80)
@@ -64,7 +64,7 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFa
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
     links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
     this_week = weekly_run_id(week_start(now))
-    all_runs = list(store.runs())
+    all_runs = [run for run in store.runs() if not is_missed_too_early(run, now)]
     gaps = missed_weeks(all_runs, links.watched_since, now=now)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
     unsettled = tuple(store.notices(unsettled_only=True))
@@ -76,7 +76,7 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFa
         unsettled=unsettled,
         dead_letters=sum(letter.redriven_as is None for letter in letters_of(store, current)),
         progress=progress,
-        missed_weeks=tuple(run for run in [*all_runs, *gaps] if run.state is RunState.MISSED),
+        missed_weeks=tuple(run for run in [*all_runs, *gaps] if was_missed(run)),
         unexported_weeks=_unexported_weeks(store, all_runs, now),
         mutes=links.mutes,
         address_troubles=mails.address_troubles,

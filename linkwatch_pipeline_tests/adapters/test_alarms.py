@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ def test_only_2xx_takes_an_alarm_and_redirects_are_not_followed(status: int) -> 
             with pytest.raises(AlarmNotTaken, match=f"127.0.0.1 answered {status}"):
                 hook(server.url).tell(ALARM)
     assert server.calls == 1
+
+
+def test_a_webhook_whose_answer_drips_is_given_up_in_all() -> None:
+    with OnCallServer(drips=True).running() as server:
+        with pytest.raises(AlarmNotTaken, match=r"127\.0\.0\.1 cannot be reached: TimeoutError"):
+            hook(server.url, total_seconds=0.3).tell(ALARM)
+        assert server.calls == 1
+    for thread in threading.enumerate():
+        if thread.name == "ops-webhook":
+            thread.join(5)
+            assert not thread.is_alive()
 
 
 def test_what_is_said_of_a_webhook_never_holds_its_path() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from linkwatch_pipeline.adapters.handbook.csv_table import csv_links
 from linkwatch_pipeline.adapters.handbook.html import html_file_links
+from linkwatch_pipeline.adapters.handbook.markdown import markdown_links
 from linkwatch_pipeline.adapters.handbook.rst import rst_links
 from linkwatch_pipeline.adapters.handbook.sitemap import sitemap_links
 from linkwatch_pipeline.adapters.handbook.text import text_links
@@ -183,6 +184,35 @@ def test_titles_arguments_and_options_of_directives_hold_links() -> None:
 def test_a_substitution_that_sphinx_fills_in_is_no_obstacle(filled_in: str) -> None:
     text = f"|name| is at https://a.example.com/1\n\n.. |name| replace:: version |{filled_in}|\n"
     assert pairs(rst_links(text)) == [(1, "https://a.example.com/1")]
+
+
+def test_a_download_of_sphinx_that_leads_elsewhere_is_a_link() -> None:
+    text = """:download:`the form <https://a.example.com/1>` and
+:download:`https://a.example.com/2`, :Download:`x <https://a.example.com/3>`;
+:download:`a file <files/form.pdf>`, :doc:`no link <https://a.example.com/no>`
+"""
+    assert pairs(rst_links(text)) == [
+        (1, "https://a.example.com/1"),
+        (2, "https://a.example.com/2"),
+        (2, "https://a.example.com/3"),
+    ]
+
+
+def test_link_components_lead_where_to_says() -> None:
+    text = """<Link to="https://a.example.com/1">x</Link>
+<NavLink to={"https://a.example.com/2"} />
+<router-link to="/docs">x</router-link>
+<animate from="0" to="https://a.example.com/no" />
+"""
+    assert pairs(html_file_links(text)) == [
+        (1, "https://a.example.com/1"),
+        (2, "https://a.example.com/2"),
+        (3, "/docs"),
+    ]
+    assert [link.text for link in markdown_links(text, is_mdx=True).links][:2] == [
+        "https://a.example.com/1",
+        "https://a.example.com/2",
+    ]
 
 
 def test_html_of_components_and_preloaded_images() -> None:

@@ -13,10 +13,14 @@ import html5lib
 import pytest
 
 from linkwatch_pipeline.adapters.report_formats.html import html_report, overview_pages
-from linkwatch_pipeline.domain.coverage import Ranked
+from linkwatch_pipeline.adapters.report_formats.markdown import markdown_report
+from linkwatch_pipeline.domain.coverage import Ranked, WeekCount
 from linkwatch_pipeline.domain.findings import GroupCount
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.report import CoverageReport
+from linkwatch_pipeline.domain.runs import RunState
+from linkwatch_pipeline.domain.timestamps import WEEK
+from linkwatch_pipeline_tests.builders import MONDAY
 from linkwatch_pipeline_tests.report_builders import HOSTILE, a_report, an_empty_report
 
 CALM = "https://docs.example/guide"
@@ -190,3 +194,20 @@ def test_without_jinja2_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(MissingExtra, match="reports"):
         html_report(an_empty_report())
+
+
+def test_every_page_names_the_weeks_since_that_nobody_ran() -> None:
+    report = a_report(CALM)
+    late = replace(report, missed_since=(MONDAY + 2 * WEEK, MONDAY + WEEK))
+    words = "Nobody ran the 2 weeks since: 2026-10-12, 2026-10-05."
+    assert all(words in text_of(parsed(page)) for page in all_pages(late))
+    assert not any("Nobody ran" in page for page in all_pages(report))
+    assert words in "".join(markdown_report(late))
+
+
+def test_a_week_that_nobody_ran_says_so() -> None:
+    report = a_report(CALM)
+    missed = replace(report, weeks=(WeekCount(week=MONDAY, run_state=RunState.MISSED), *report.weeks[1:]))
+    page = parsed(html_report(missed))
+    assert "nobody ran it" in text_of(page)
+    assert "2026-09-28 missed no data" in text_of(section(page, "weeks"))

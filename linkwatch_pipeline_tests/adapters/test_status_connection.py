@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -130,6 +131,22 @@ def test_a_database_that_keeps_us_waiting_is_left_alone_for_a_while() -> None:
     clock.advance(timedelta(seconds=10))
     with pytest.raises(StoreUnavailable, match="no answer"):
         store.services()
+
+
+def test_an_answer_that_does_not_come_is_waited_for_once(team: Team) -> None:
+    connection = Connection(lambda: parse_database_url(team.database_url), patience_seconds=0.5)
+    connection.run(lambda db: db.run("SELECT 1"))
+    asked = []
+
+    def hang(db: Any) -> None:
+        asked.append(db)
+        db.run("SELECT pg_sleep(20)")
+
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        connection.run(hang)
+    assert len(asked) == 1
+    assert connection.run(lambda db: db.run("SELECT 1")) == [[1]]  # on a new connection
+    connection.close()
 
 
 def test_a_redis_that_refuses_at_once_is_asked_each_time_and_a_slow_one_is_not() -> None:

@@ -14,7 +14,17 @@ from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Ruling, RulingKind, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import (
+    HostChain,
+    JobRecord,
+    JobStatus,
+    Ruling,
+    RulingKind,
+    Run,
+    RunCounts,
+    RunState,
+    missed_run,
+)
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import (
     MONDAY,
@@ -92,6 +102,20 @@ class TestRuns:
         again = store.create_run(a_run(started_at=after(hours=1), state=RunState.OPEN, expected=9))
         assert again == first == a_run(started_at=after(seconds=1))
         assert list(store.runs()) == [first]
+
+    def test_a_week_missed_before_it_was_over_gives_way_to_its_run(self, store: Store) -> None:
+        store.create_run(missed_run(MONDAY, after(days=20)))  # written by a clock that was ahead
+        begun = a_run(started_at=after(minutes=1))
+        assert store.create_run(begun) == begun
+        assert (store.get_run(RUN_ID), list(store.runs(open_only=True))) == (begun, [begun])
+        assert store.create_run(missed_run(MONDAY, after(days=20))) == begun
+        assert store.finish_dispatch(RUN_ID, expected=0, at=after(minutes=2)).state is RunState.OPEN
+
+    def test_a_week_that_is_over_stays_missed(self, store: Store) -> None:
+        missed = store.create_run(missed_run(MONDAY, after(days=8)))
+        assert store.create_run(a_run(started_at=after(days=7))) == missed
+        assert store.create_run(missed_run(MONDAY, after(days=3))) == missed
+        assert list(store.runs(open_only=True)) == []
 
     def test_they_come_in_time_order_and_those_that_are_over_can_be_left_out(self, store: Store) -> None:
         runs = [

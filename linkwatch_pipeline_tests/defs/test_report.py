@@ -61,7 +61,7 @@ def test_the_report_is_shown_as_tables_numbers_and_pictures(app: App, instance: 
     weeks = [(row["week"], row["run"], row["coverage"], row["observations"], row["broken"]) for row in report["weeks"]]
     assert weeks == [
         ("2026-09-28", "closed", "66.6 %", 3, 1),
-        ("2026-09-21", "", "no data", None, None),
+        ("2026-09-21", "missed", "no data", None, None),
         ("2026-09-14", "closed", "66.6 %", 3, 1),
     ]
     [host] = report["hosts_in_trouble"]

@@ -122,6 +122,16 @@ def test_an_overdue_notice_says_why_or_what_to_do() -> None:
     assert "disk full" in only(verdict(facts(unsettled=(a_notice(last_error="disk full"),)))).detail
 
 
+def test_a_mail_in_doubt_that_was_given_up_says_what_ends_the_warning() -> None:
+    waiting, given_up = (
+        a_notice(status=NoticeStatus.UNKNOWN, attempts=5, next_attempt_at=due) for due in (after(hours=1), None)
+    )
+    assert "--arrived" not in only(verdict(facts(unsettled=(waiting,)))).detail
+    detail = only(verdict(facts(unsettled=(given_up,)))).detail
+    assert "linkwatch deliver --arrived guide:2" in detail
+    assert "--again guide:2" in detail
+
+
 HELD = a_run(
     state=RunState.CLOSED,
     closed_at=after(minutes=20),

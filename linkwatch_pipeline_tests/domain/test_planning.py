@@ -62,7 +62,21 @@ def test_an_allowance_divides_only_the_busiest_host_and_loses_no_link(hosts: dic
     chains = agreed_chains(hosts, allowance)
     assert sum(chains.values()) == sum(hosts.values())
     assert len(chains) <= len(hosts) + allowance - 1
-    assert bound(hosts, PACE, allowance=allowance).makespan <= bound(hosts, PACE).makespan
+    assert bound(chains, PACE).makespan <= bound(hosts, PACE).makespan
+
+
+def test_the_busiest_host_is_the_one_that_takes_longest_whatever_the_others_allow() -> None:
+    least = bound({"big": 30, "big#2": 28, "big#3": 32, "long": 40}, PACE)
+    assert (least.busiest_host, least.busiest_links, least.busiest_chains) == ("long", 40, 1)
+    assert (least.links, least.hosts, least.makespan) == (130, 2, timedelta(seconds=119))
+    least = bound({"big": 30, "big#2": 41, "long": 40}, PACE)
+    assert (least.busiest_host, least.busiest_links, least.busiest_chains) == ("big", 71, 2)
+
+
+def test_days_are_planned_by_chains_and_told_by_hosts() -> None:
+    plan = plan_over_days({"big": 7_200, "big#2": 7_200}, PACE, window=WINDOW)
+    assert plan is not None
+    assert (plan.days, plan.links_a_day, plan.busiest_a_day) == (1, 14_400, 14_400)
 
 
 @given(HOSTS)

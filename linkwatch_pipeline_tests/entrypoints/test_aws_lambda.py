@@ -205,6 +205,10 @@ class TestNotify:
             dispatch(functions)
             work(functions)
             functions.call("dispatch", {"action": "tick"})  # closes the run, which lets its notices go
+            functions.context.remaining_ms = 15_000
+            told = functions.call("notify")
+            assert (told["sent"], told["waiting"]) == (0, 1)
+            functions.context.remaining_ms = 300_000
             assert functions.call("notify")["sent"] == 1
             assert functions.call("notify")["sent"] == 0
             (accepted,) = ses_server.accepted

@@ -29,6 +29,8 @@ def test_a_home_with_links_and_nonsense_are_refused(terminal: Terminal) -> None:
     assert "links" in terminal.refused("generate-history", "--links", "0")
     assert "not a Monday" in terminal.refused("generate-history", "--through", "2026-09-29")
     assert not terminal.home.exists()
+    assert "through: 2999-12-30 has not begun" in terminal.refused("generate-history", "--through", "2999-12-30")
+    assert "week: 2999-12-30 has not begun" in terminal.refused("report", "--week", "2999-12-30")
     terminal.fine(*SMALL)
     assert "has links already" in terminal.refused(*SMALL)
 

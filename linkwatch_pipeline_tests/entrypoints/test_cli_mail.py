@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
-from linkwatch_pipeline_tests.world.mail_server import PASSWORD, USERNAME, MailServer
+from linkwatch_pipeline_tests.world.mail_server import DROP, PASSWORD, USERNAME, MailServer
 from linkwatch_pipeline_tests.world.ses_server import Accepted, in_queue, ses_event
 
 OWNER = "docs-team@example.com"
@@ -64,6 +64,15 @@ def test_an_unknown_authority_is_not_trusted(
     (notice,) = broken.fine("outbox", "--json").document
     assert notice["status"] == "pending"
     assert "certificate verify failed" in notice["last_error"]
+
+
+def test_a_person_ends_the_doubt_about_a_mail(broken: Terminal, mailing: MailServer) -> None:
+    mailing.faults["END"] = DROP
+    assert broken.run("deliver").code == 1
+    mailing.faults.clear()
+    assert broken.fine("deliver", "--again", "guide:1").out == "guide:1: pending\nsent 1, to 127.0.0.1\n"
+    assert len(mailing.accepted) == 2
+    assert "only an unknown one is in doubt" in broken.refused("deliver", "--arrived", "guide:1")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,21 @@ def test_the_home_s_own_links_are_simulated_without_the_retired(fixture_home: Te
     assert document["bound_seconds"] == 2
 
 
+def test_what_the_home_s_hosts_agreed_to_is_counted_slot_by_slot(terminal: Terminal) -> None:
+    for number in range(40):
+        url = f"https://docs.example.com/{number}"
+        terminal.fine("register", f"page-{number}", url, "--owner", "docs", "--notify", "docs@example.com")
+    alone = terminal.fine("simulate", "--json").document
+    with (terminal.home / "linkwatch.toml").open("a") as settings:
+        settings.write('\n[allowances."docs.example.com"]\nvisits = 2\nagreed_with = "Ada, 2026-11-02"\n')
+    agreed = terminal.fine("simulate", "--json").document
+    assert (alone["busiest_links"], agreed["busiest_links"], agreed["hosts"]) == (40, 40, 1)
+    assert 20 * 3 - 1 <= agreed["busiest_seconds"] < alone["busiest_seconds"] == 40 * 3 - 1
+    assert "40 x (2 + 1) s, 2 at once" in terminal.fine("simulate").out
+    more = terminal.fine("simulate", "--allowance", "4", "--json").document
+    assert more["busiest_seconds"] < agreed["busiest_seconds"]
+
+
 def test_a_seed_varies_the_visits_and_is_repeatable(terminal: Terminal) -> None:
     words = ("simulate", "--links", "100", "--json")
     first, again = (terminal.fine(*words, "--seed", "7").document for _ in range(2))

@@ -58,7 +58,12 @@ class Office:
     breaker: BreakerRules = field(default_factory=BreakerRules)
 
     def deliver(
-        self, *, claimant: str = "sender-1", limit: int | None = None, refused_too: bool = False
+        self,
+        *,
+        claimant: str = "sender-1",
+        limit: int | None = None,
+        life: timedelta | None = None,
+        refused_too: bool = False,
     ) -> DeliveryReport:
         return deliver_notices(
             self.store,
@@ -67,6 +72,7 @@ class Office:
             sender=SENDER,
             claimant=claimant,
             limit=limit,
+            life=life,
             breaker=self.breaker,
             refused_too=refused_too,
         )

@@ -18,14 +18,19 @@ async def at_once(call: Callable[[], T], /) -> T:
 
 
 class ListDirectory:
-    """`ports.ServiceDirectory` from a list; raises `trouble` while there is some."""
+    """`ports.ServiceDirectory` from a list; raises `trouble` while there is some.
+
+    `mended_after` is how many times it is raised; None for as long as it stays.
+    """
 
     def __init__(self, listed: list[Service]) -> None:
         self.listed = listed
         self.trouble: Exception | None = None
+        self.mended_after: int | None = None
 
     def services(self, *, user_id: str | None = None) -> list[Service]:
-        if self.trouble is not None:
+        if self.trouble is not None and self.mended_after != 0:
+            self.mended_after = self.mended_after - 1 if self.mended_after is not None else None
             raise self.trouble
         return [service for service in self.listed if user_id in (None, service.user_id)]
 

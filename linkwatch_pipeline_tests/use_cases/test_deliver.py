@@ -13,7 +13,7 @@ import pytest
 from linkwatch_pipeline.adapters.notify.files import FileNotifier
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import DeliveryFailure
-from linkwatch_pipeline.domain.links import Owner
+from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.notices import CLAIM_FOR, LOST_ANSWER, Notice, NoticeStatus
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, due_notices
 from linkwatch_pipeline.use_cases.send_mail import MOST_ATTEMPTS_WITHOUT_WORD, WAIT_FOR_WORD
@@ -54,6 +54,25 @@ def test_a_limit_leaves_the_rest_waiting(office: Office) -> None:
         office.break_link(name)
     assert office.deliver(limit=2) == DeliveryReport(sent=2, waiting=1)
     assert office.deliver(limit=2) == DeliveryReport(sent=1)
+
+
+def test_a_mail_that_would_outlast_its_process_is_not_begun(office: Office) -> None:
+    for name in ("a", "b", "c"):
+        office.break_link(name)
+    slow = timedelta(seconds=13)
+    office.provider.before_answering = lambda: office.clock.advance(slow)
+    assert office.deliver(life=2 * slow + timedelta(seconds=10)) == DeliveryReport(sent=2, waiting=1)
+    assert {notice.status for notice in office.store.notices()} == {NoticeStatus.SENT, NoticeStatus.PENDING}
+    assert office.deliver(life=timedelta(minutes=5)) == DeliveryReport(sent=1)
+
+
+def test_a_long_digest_needs_more_time_than_a_short_one(office: Office) -> None:
+    office.employ(delivery=Delivery.DIGEST)
+    links = {f"link-{n}": f"https://docs.example.com/{n}" for n in range(50)}
+    office.watch(**links)
+    office.run(dict.fromkeys(links, 404))
+    assert office.deliver(life=timedelta(seconds=24)) == DeliveryReport(waiting=50)
+    assert office.deliver(life=timedelta(seconds=26)) == DeliveryReport(sent=50)
 
 
 def test_a_notice_that_is_not_released_waits(office: Office) -> None:

@@ -14,12 +14,18 @@ import pytest
 
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
 from linkwatch_pipeline.domain.cycles import CycleStart
-from linkwatch_pipeline.domain.errors import QueueError, StoreUnavailable
+from linkwatch_pipeline.domain.errors import QueueError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.service_status import Service, ServiceCheck, Status, decode_check
 from linkwatch_pipeline.ports import HopGate, StatusQueue
-from linkwatch_pipeline.use_cases.monitor_services import CycleReport, LastKnown, Monitor, MonitorParts
+from linkwatch_pipeline.use_cases.monitor_services import (
+    WAIT_AT_START,
+    CycleReport,
+    LastKnown,
+    Monitor,
+    MonitorParts,
+)
 from linkwatch_pipeline_tests.use_cases.status_parts import ListDirectory, NoHistory, at_once
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
@@ -261,6 +267,31 @@ def test_without_the_database_the_last_known_services_go_on_being_checked() -> N
     stage.directory.trouble = StoreUnavailable("down")
     report = stage.cycle(last_known=last_known)
     assert (report.up, report.from_memory, report.is_fine) == (2, True, False)
+
+
+def test_a_database_that_is_started_after_the_monitor_is_waited_for() -> None:
+    stage = Stage("a")
+    stage.directory.trouble = StoreUnavailable("down")
+    stage.directory.mended_after = 3
+    reports = stage.run(minutes=2)
+    assert [(report.began_at - stage.clock.start).total_seconds() for report in reports] == [15, 75]
+    assert all(report.is_fine for report in reports)
+
+
+def test_a_database_that_never_answers_ends_the_start_after_two_minutes() -> None:
+    stage = Stage("a")
+    stage.directory.trouble = StoreUnavailable("down")
+    with pytest.raises(StoreUnavailable, match=r"down\. .*start the database or mend DATABASE_URL"):
+        run_virtual(Monitor(stage.parts()).run(lambda report: None), stage.clock)
+    assert stage.clock.now() - stage.clock.start == WAIT_AT_START
+
+
+def test_a_database_that_is_not_as_it_should_be_is_not_waited_for() -> None:
+    stage = Stage("a")
+    stage.directory.trouble = StoreUnusable("no such table")
+    with pytest.raises(StoreUnusable):
+        run_virtual(Monitor(stage.parts()).run(lambda report: None), stage.clock)
+    assert stage.clock.now() == stage.clock.start
 
 
 def test_what_was_answered_before_an_interruption_is_sent() -> None:

@@ -205,6 +205,34 @@ def test_a_damaged_or_missing_week_is_written_again_while_the_store_holds_it(hom
         assert (again.weeks, again.problems) == (whole.weeks, ())
 
 
+def test_weeks_that_nobody_ran_are_named_whether_they_are_recorded_or_not(home: Home) -> None:
+    home.run(EARLIER, {"a": 200})
+    home.run(MONDAY + 3 * WEEK, {"a": 200})
+    home.store.create_run(missed_run(MONDAY + WEEK, MONDAY + 2 * WEEK))
+    home.clock.advance(MONDAY + 6 * WEEK - home.clock.now())
+    last = home.report(MONDAY + 3 * WEEK)
+    assert [(each.run_state, each.counts is None) for each in last.weeks] == [
+        (RunState.CLOSED, False),
+        *[(RunState.MISSED, True)] * 3,
+        (RunState.CLOSED, False),
+    ]
+    assert last.missed_since == (MONDAY + 5 * WEEK, MONDAY + 4 * WEEK)
+    assert last.missed_in_words == "Nobody ran the 2 weeks since: 2026-11-02, 2026-10-26."
+    assert home.report(EARLIER).missed_since == (MONDAY + 2 * WEEK, MONDAY + WEEK, MONDAY)
+    assert newest_week(home.store, home.reports, now=home.clock.now()) == MONDAY + 3 * WEEK
+    home.store.create_run(missed_run(MONDAY + 4 * WEEK, home.clock.now()))
+    assert home.report(MONDAY + 3 * WEEK).missed_since == last.missed_since
+    assert newest_week(home.store, home.reports, now=home.clock.now()) == MONDAY + 3 * WEEK
+
+
+def test_many_missed_weeks_are_cut_in_the_sentence(home: Home) -> None:
+    home.run(MONDAY, {"a": 200})
+    home.clock.advance(8 * WEEK)
+    words = home.report().missed_in_words or ""
+    assert words.startswith("Nobody ran the 7 weeks since: 2026-11-16, ")
+    assert words.endswith(" and 2 more.")
+
+
 def test_the_newest_week_is_the_last_one_known(home: Home) -> None:
     now = MONDAY + timedelta(days=3)
     assert newest_week(home.store, home.reports, now=now) == MONDAY

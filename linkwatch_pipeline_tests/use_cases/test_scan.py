@@ -346,3 +346,21 @@ def test_a_link_that_changed_meanwhile_is_read_again(store: Store, tmp_path: Pat
     register(raced, Book(b=[A]))
     raced.close()
     assert (link_of(store, A).confirm, places_of(store, A)) == (2, ["b.md:1"])
+
+
+def test_two_trees_of_one_team_are_pruned_together_and_what_was_lost_comes_back(store: Store) -> None:
+    one, two = {"a": [A, B]}, {"x": [A, C]}
+    register(store, Book(**one, **two))
+    before = list(store.links())
+    assert register(store, Book(**one), weeks=1).count(ScanChange.RETIRED) == 0
+    assert places_of(store, A) == ["a.md:1"]  # the other tree's is gone, the link stays
+    pruned = register(store, Book(**one), weeks=1, prune=True)
+    assert (pruned.ids[ScanChange.RETIRED], pruned.files_gone) == ((scanned_link_id(C),), ("x.md",))
+    pruned = register(store, Book(a=[A]), weeks=1, prune=True)
+    assert (pruned.ids[ScanChange.RETIRED], pruned.files_gone) == ((scanned_link_id(B),), ())
+    assert register(store, Book(**one, **two), weeks=2).ids[ScanChange.REVIVED] == tuple(
+        sorted((scanned_link_id(B), scanned_link_id(C)))
+    )
+    assert [(link.id, link.places, link.retired_at) for link in store.links()] == [
+        (link.id, link.places, None) for link in before
+    ]

@@ -71,16 +71,20 @@ def test_no_order_beats_the_bound_or_loses_a_link(links_per_host: list[int], var
 
 def test_a_host_with_a_large_share_of_a_large_run_never_waits() -> None:
     """The shape of 600,000 links with 50,000 on one host, at a twentieth of its size."""
-    found = forecast(dict(shape(links=30_000, hosts=5_000, busiest=2_500)), PACE, allowance=1, normal=None)
+    found = forecast(dict(shape(links=30_000, hosts=5_000, busiest=2_500)), PACE, normal=None)
     assert found.makespans["most work left first"] / found.least.makespan <= 1.001
     assert not found.in_time
     assert found.fits_window
 
 
 def test_a_forecast_says_what_would_make_it_fit() -> None:
-    found = forecast({"big": 20_000, "small": 5}, PACE, allowance=1, normal=None)
+    found = forecast({"big": 20_000, "small": 5}, PACE, normal=None)
     assert not found.fits_window
     assert found.days is not None
     assert found.days.days == 3
     assert dict(found.needed_allowance) == {"big": 3}
-    assert forecast({"big": 20_000, "small": 5}, PACE, allowance=3, normal=None).fits_window
+    agreed = {"big": 6_700, "big#2": 6_650, "big#3": 6_650, "small": 5}
+    assert forecast(agreed, PACE, normal=None).fits_window
+    assert dict(forecast(agreed, PACE, normal=None).needed_allowance) == {}
+    uneven = {"big": 7_500, "big#2": 6_250, "big#3": 6_250}
+    assert dict(forecast(uneven, PACE, normal=None).needed_allowance) == {"big": 4}

@@ -12,17 +12,19 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.errors import DeliveryFailure
+from linkwatch_pipeline.domain.errors import DeliveryFailure, InvalidInput
 from linkwatch_pipeline.domain.runs import RunState, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.health_history import Mishap, past_trouble
 from linkwatch_pipeline.use_cases.mute import mute
+from linkwatch_pipeline.use_cases.review_week import latest_week
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after, an_observation, dispatched
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 
 class Numbers(dict[str, float]):
@@ -106,6 +108,22 @@ def test_a_week_before_anything_was_watched_and_the_running_week_are_not_missed(
     assert look(office) == [("run_missing", RUN_ID)]
     assert list(office.store.runs()) == []
     assert start_week(office.store, MONDAY, now=office.clock.now()).state is RunState.DISPATCHING
+
+
+def test_weeks_missed_by_a_clock_that_was_ahead_are_run_when_their_time_comes(office: Office) -> None:
+    office.watch(guide="https://docs.example.com/guide")
+    now = office.clock.now()
+    until(office, MONDAY + 3 * WEEK)
+    assert ("week_missed", RUN_ID) in look(office)
+    office.clock = VirtualClock(now)  # somebody sets the clock right
+    assert look(office) == [("run_missing", RUN_ID)]
+    assert list(past_trouble(office.store, now=now)) == []
+    assert latest_week(office.store, now=now) is None
+    for week in (MONDAY, MONDAY + WEEK):
+        until(office, week + timedelta(hours=1))
+        assert start_week(office.store, week, now=office.clock.now()).state is RunState.DISPATCHING
+    with pytest.raises(InvalidInput, match="has not begun"):
+        start_week(office.store, MONDAY + 2 * WEEK, now=office.clock.now())
 
 
 def test_a_late_run_stays_in_the_history(office: Office) -> None:

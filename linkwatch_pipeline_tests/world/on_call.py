@@ -6,7 +6,7 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,9 +16,13 @@ import trustme
 
 @dataclass
 class OnCallServer:
-    """`script` are the statuses to answer first; what was answered with 2xx is in `told`. TLS with an authority."""
+    """`script` are the statuses to answer first; what was answered with 2xx is in `told`. TLS with an authority.
+
+    With `drips` the headers of an answer never end: a byte comes every 20 ms until the client hangs up.
+    """
 
     script: list[int] = field(default_factory=list)
+    drips: bool = False
     authority: trustme.CA | None = None
     told: list[dict[str, Any]] = field(default_factory=list)
     calls: int = 0
@@ -56,6 +60,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.on_call.calls += 1
+        if self.on_call.drips:
+            self._drip()
+            return
         status = self.on_call.script.pop(0) if self.on_call.script else 200
         if 200 <= status < 300:
             self.on_call.told.append(document)
@@ -63,6 +70,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Location", "/elsewhere")
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def _drip(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nDrip: ")
+        with suppress(OSError):
+            while not threading.Event().wait(0.02):
+                self.wfile.write(b".")
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

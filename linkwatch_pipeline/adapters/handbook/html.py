@@ -27,6 +27,8 @@ _CANDIDATE = re.compile(r"[\s,]*+(\S++)")
 _REFRESH = re.compile(r"\s*+[0-9.]*+\s*+[;,]\s*+(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
 _JSX_TEXT = re.compile(r"""\{\s*+(["'`])([^"'`]*+)\1\s*+\}""")  # href={"https://example.com"}
 _NOT_PAGES = ("preconnect", "dns-prefetch")  # they name hosts to talk to
+# `to` is where the link components of Docusaurus, Gatsby and Vue lead.
+_ROUTED = ("link", "navlink", "router-link", "routerlink")
 # href and src mean a link on any element: components of documentation tools use them too.
 _ADDRESSES = {"object": "data", "video": "poster"}
 
@@ -106,6 +108,8 @@ def _references(tag: Tag) -> Iterator[Reference]:
     found = [*of("href"), *of("xlink:href"), *of("src"), *_refresh(tag)]
     for attribute in ("srcset", "imagesrcset"):
         found.extend(_sources(tag, attribute))
+    if tag.name in _ROUTED:
+        found.extend(of("to"))
     if tag.name in _ADDRESSES:
         found.extend(of(_ADDRESSES[tag.name]))
     yield from sorted(found, key=lambda reference: reference.offset)

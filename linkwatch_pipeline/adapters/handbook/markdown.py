@@ -7,6 +7,7 @@ link (`[text][name]`) stands where it is used, and a definition that nothing use
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ _DIRECTIVE_OF_TEXT = re.compile(
 )
 _MODULE_CODE = re.compile(r"(?:import|export)\s")  # a paragraph of JavaScript in MDX
 _LIST_ITEM = r"\1-   "
+_CODE_ELEMENT = re.compile(r"\n|(?<!`)<(/?)(code|pre|kbd|samp)(?=[\s/>])", re.IGNORECASE)
+_END_OF_ANOTHER = re.compile(r"\s*</(?!(?:code|pre|kbd|samp)[\s/>])", re.IGNORECASE)
 _INTERESTING = re.compile(rf"[\[<{MARK}]|{BEGINNING}")
 _COMMENT_END = "-->"
 
@@ -63,6 +66,8 @@ class _Reader:
         self._lines = _original_lines(body)
         self._links: list[FoundLink] = []
         self._in_comment = False
+        self._code_elements = _code_elements(body)
+        self._code_until = -1  # the line that ends a code element which an HTML block began
         self._too_deep = False
 
     def read(self) -> MarkdownLinks:
@@ -94,13 +99,19 @@ class _Reader:
             return
         found = links_in_html(token.content[start:])
         self._in_comment = found.comment_open
+        begin, after = token.map or (0, 0)
+        ends = [self._code_elements.get(line, -1) for line in range(begin, after)]
+        # What encloses a code element ends it, too: one whose end is missing must not swallow the rest.
+        goes_on = _END_OF_ANOTHER.match(token.content) is None
+        self._code_until = max(self._code_until if goes_on else -1, *ends, -1)
         self._note(token, [(start + reference.offset, reference.text) for reference in found.references])
 
     def _read_inline(self, token: Token, env: MutableMapping[str, Any]) -> None:
         start = self._leave_comment(token.content)
         if start is None or _INTERESTING.search(token.content) is None:
             return
-        env["notes"] = notes = Notes()
+        within = token.map is not None and token.map[0] <= self._code_until
+        env["notes"] = notes = Notes(code_depth=int(within))
         PARSER.inline.parse(token.content, PARSER, env, [])
         self._too_deep = self._too_deep or notes.too_deep
         for offset, tag in notes.tags:
@@ -123,6 +134,24 @@ class _Reader:
             line = counter.line(offset)
             urls = self._marked.urls_in_marks(text) or [self._marked.restore(text)]
             self._links.extend(FoundLink(text=url, line=line) for url in urls)
+
+
+def _code_elements(body: str) -> dict[int, int]:
+    """The line that closes a code element, by the line that opens it; one that nobody closes is none."""
+    if "</" not in body:
+        return {}
+    opened: dict[str, list[int]] = defaultdict(list)
+    closed: dict[int, int] = {}
+    line = 0
+    for tag in _CODE_ELEMENT.finditer(body):
+        if tag[0] == "\n":
+            line += 1
+        elif not tag[1]:
+            opened[tag[2].lower()].append(line)
+        elif opened[tag[2].lower()]:
+            begin = opened[tag[2].lower()].pop()
+            closed[begin] = max(line, closed.get(begin, line))
+    return closed
 
 
 def _original_lines(body: str) -> list[int]:

@@ -16,7 +16,7 @@ from docutils.parsers.rst import Directive, directives, roles
 from docutils.parsers.rst.languages import en as english
 from docutils.parsers.rst.states import Inliner
 from docutils.statemachine import StringList
-from docutils.utils import SystemMessage
+from docutils.utils import SystemMessage, unescape
 
 from linkwatch_pipeline.adapters.handbook.html import links_in_html
 from linkwatch_pipeline.domain.handbook import FoundLink
@@ -156,4 +156,13 @@ def _accept_unknown_names(text: str) -> None:
 def _plain_role(
     name: str, rawtext: str, text: str, lineno: int, inliner: Inliner, options: Any = None, content: Any = None
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    title, target = _title_and_target(unescape(text))
+    if name.lower() == "download" and "://" in target:  # Sphinx copies a file; what is elsewhere becomes a link
+        return [nodes.reference(rawtext, title or target, refuri=target)], []
     return [nodes.inline(rawtext, text)], []
+
+
+def _title_and_target(text: str) -> tuple[str, str]:
+    """The parts of `words <target>`; the target alone has no words."""
+    title, bracket, target = text.rpartition("<")
+    return (title.strip(), target[:-1].strip()) if bracket and target.endswith(">") else ("", text.strip())

@@ -28,6 +28,8 @@ def markdown_report(report: CoverageReport) -> Iterator[str]:
     yield f"**To mend: {score.to_mend}** ({score.broken} broken, {score.text_missing} without the expected text, "
     yield f"{score.moved} moved for good). Nobody knows: {unsure}. Advice: {score.advice}. "
     yield f"Coverage {percent(week.coverage)}, completeness {percent(week.completeness)}.\n"
+    if report.missed_in_words is not None:
+        yield f"\n{report.missed_in_words}\n"
     for problem in report.problems:
         yield f"\nNo data: {_inert(problem)}\n"
     for part in (*parts(report, most=MOST_ROWS), background(report, most=MOST_ROWS)):

@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.errors import MissingExtra, StoreError, StoreUnav
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 8.0  # for a connection, and for each answer
+PATIENCE_SECONDS = 8.0
 APPLICATION = "linkwatch"
 # SQLSTATE classes: the server goes down, has no room, or asks for another try. Nothing was written.
 # 25: it was a writer when we connected and reads only now, as after a failover.
@@ -33,11 +33,15 @@ class Connection:
     Args:
         find: where the database is. Asked again when the login is refused, since a secret may have been rotated.
         rest: leaves a server alone that does not answer; None asks it each time.
+        patience_seconds: how long to wait for a connection, and for each answer.
     """
 
-    def __init__(self, find: FindPlace, *, rest: Rest | None = None) -> None:
+    def __init__(
+        self, find: FindPlace, *, rest: Rest | None = None, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         self._find = find
         self._rest = rest
+        self._patience_seconds = patience_seconds
         self._place: DatabasePlace | None = None
         self._open: Any = None
 
@@ -63,8 +67,9 @@ class Connection:
         was_open = self._open is not None
         try:
             return self._in_transaction(work)
-        except StoreUnavailable:
-            if not was_open:  # a fresh one: the server is really not there
+        except StoreUnavailable as error:
+            # A fresh one: the server is really not there. One that kept us waiting is not waited for twice.
+            if not was_open or _kept_us_waiting(error):
                 raise
         return self._in_transaction(work)
 
@@ -125,7 +130,7 @@ class Connection:
             raise MissingExtra("status", "service status") from None
         try:
             # Of our own, since pg8000 leaves it open when the login is refused.
-            with _closed_on_error(socket.create_connection((place.host, place.port), PATIENCE_SECONDS)) as sock:
+            with _closed_on_error(socket.create_connection((place.host, place.port), self._patience_seconds)) as sock:
                 opened = Native(
                     place.user,
                     host=place.host,
@@ -148,6 +153,12 @@ class Connection:
             raise StoreUnavailable(f"PostgreSQL at {place} cannot be reached: {error}") from error
         self._place = place
         return opened
+
+
+def _kept_us_waiting(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__
+    return error is not None
 
 
 class _LoginRefused(StoreUnusable):

@@ -24,7 +24,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, Dynamo
 from linkwatch_pipeline.adapters.store.rows import LINKS, RUNS
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
-from linkwatch_pipeline.domain.runs import Ruling, Run, RunCounts, RunState
+from linkwatch_pipeline.domain.runs import Ruling, Run, RunCounts, RunState, gives_way
 
 
 class DynamoRuns:
@@ -37,10 +37,22 @@ class DynamoRuns:
         # The entry first: one that leads nowhere is passed by, a run that nothing leads to would be forgotten.
         self._table.put_if_absent(entry((RUN_LIST, run.run_id)))
         if not self._table.put_if_absent(encode(RUNS, run, run_key(run.run_id))):
-            return stored_run(self._table, run.run_id)[1]
+            return self._take_place(run)
         if run.state.is_over:
             self._table.put_many([run_entry(run)])
         return run
+
+    def _take_place(self, run: Run) -> Run:
+        """The stored run, replaced if it is void."""
+
+        def attempt() -> Run:
+            item, stored = stored_run(self._table, run.run_id)
+            if not gives_way(stored, run):
+                return stored
+            self._table.transact([Put(encode(RUNS, run, run_key(run.run_id)), item), Entry(run_entry(run))])
+            return run
+
+        return self._table.patience.until_undisturbed(attempt)
 
     def get_run(self, run_id: str) -> Run | None:
         item = self._table.get(run_key(run_id))

@@ -24,6 +24,7 @@ from linkwatch_pipeline.domain.runs import (
     Run,
     RunCounts,
     RunState,
+    gives_way,
 )
 from linkwatch_pipeline.domain.timestamps import format_utc
 
@@ -38,7 +39,8 @@ class SqliteRuns:
 
     def create_run(self, run: Run) -> Run:
         with self._database.transaction() as write:
-            write.insert_if_absent(RUNS, run)
+            if not write.insert_if_absent(RUNS, run) and gives_way(_stored_run(write, run.run_id), run):
+                write.update(RUNS, run)
             return _stored_run(write, run.run_id)
 
     def get_run(self, run_id: str) -> Run | None:

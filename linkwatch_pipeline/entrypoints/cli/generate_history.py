@@ -20,13 +20,15 @@ def generate_history(
     context: click.Context, links: int, weeks: int, seed: int, through: str | None, as_json: bool
 ) -> None:
     """Make up a handbook's history in a new home. Nothing is fetched and no mail is sent."""
-    from linkwatch_pipeline.domain.timestamps import parse_week, week_key, week_start
+    from linkwatch_pipeline.domain.timestamps import check_begun, parse_week, week_key, week_start
     from linkwatch_pipeline.use_cases.generate_history import IN_STORE_UP_TO, check_size, weeks_through
     from linkwatch_pipeline.use_cases.generate_history import generate_history as generate
 
     check_size(links, weeks, seed)
     last = parse_week(through) if through is not None else None
     with open_app(context) as app:
+        if last is not None:
+            check_begun(last, now=app.clock.now(), field="through")
         mondays = weeks_through(last or week_start(app.clock.now()), weeks)
         made = generate(
             app.store,

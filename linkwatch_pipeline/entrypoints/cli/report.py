@@ -41,7 +41,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.pass_context
 def report(context: click.Context, /, week: str | None, as_json: bool, form: str | None, **paths: Path | None) -> None:
     """Show a week's coverage and outcomes, beside all weeks before it, or write them for people and pipelines."""
-    from linkwatch_pipeline.domain.timestamps import parse_week
+    from linkwatch_pipeline.domain.timestamps import check_begun, parse_week
     from linkwatch_pipeline.entrypoints.cli.report_files import check_paths, write_files
     from linkwatch_pipeline.use_cases.report import ALL_ROWS, MOST_ROWS, newest_week, report_week
 
@@ -51,6 +51,8 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
     check_paths(form, **paths)
     whole = form is not None or any(paths.values())
     with open_app(context) as app, app.shared_warehouse() as warehouse:
+        if asked is not None:
+            check_begun(asked, now=app.clock.now())
         monday = asked or newest_week(app.store, app.reports, now=app.clock.now())
         clock = app.in_week(monday).clock
         most = ALL_ROWS if whole else MOST_ROWS
@@ -67,6 +69,8 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
 
 def _print_report(found: CoverageReport) -> None:
     _print_this_week(found.this_week)
+    if found.missed_in_words is not None:
+        say(f"\n{found.missed_in_words}")
     _print_score(found.score)
     say("")
     _print_weeks(found.weeks)
@@ -231,8 +235,10 @@ def _print_rest(rest: int) -> None:
 def _run(week: WeekCount) -> str:
     from linkwatch_pipeline.domain.runs import COUNTED
 
-    if week.run_state is None or week.counts is None:
+    if week.run_state is None:
         return "no run is known"
+    if week.counts is None:
+        return "missed: nobody ran it"
     ends = {end: week.counts.by_end[end] for end in COUNTED if end in week.counts.by_end}
     return f"{week.run_state.value}, {week.counts.terminal} of {week.counts.expected} jobs ended: {_counts(ends)}"
 

@@ -43,6 +43,7 @@ def report_document(found: CoverageReport) -> dict[str, object]:
         "weeks": [_week_document(each) for each in found.weeks],
         **{name: [_row_document(row, found.links) for row in each.rows] for name, each in lists.items()},
         "totals": {name: each.total for name, each in lists.items()},
+        "missed_since": [week_key(each) for each in found.missed_since],
         "problems": list(found.problems),
     }
 

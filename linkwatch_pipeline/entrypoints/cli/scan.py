@@ -29,7 +29,9 @@ EXIT_NOT_FINE = 1
 @click.option("--include", metavar="RE", help="Only files whose path under PATH this is found in.")
 @click.option("--exclude", metavar="RE", help="No files whose path under PATH this is found in.")
 @click.option("--base-url", metavar="U", help="Where PATH is published: relative links are watched too.")
-@click.option("--prune", is_flag=True, help="Retire the owner's links that earlier scans found and this one does not.")
+@click.option(
+    "--prune", is_flag=True, help="Retire the owner's links that this scan does not find: name all its PATHs."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what is found.")
 @values.as_json
 @click.pass_context
@@ -106,6 +108,13 @@ def _places(found: FoundUrl) -> str:
 def _tell_done(summary: ScanSummary) -> None:
     told = ", ".join(f"{len(ids)} {change.value}" for change, ids in summary.ids.items())
     say(told or "no links")
+    if summary.files_gone:
+        first, more = one_line(summary.files_gone[0]), len(summary.files_gone) - 1
+        named = f"{first} and {more} more files" if more else first
+        note(
+            f"links were retired that stood in {named}, not read by this scan. Deleted? Then all is well. If that is "
+            "another handbook of the same team, scan both in one command: that revives the links"
+        )
 
 
 def _tell_rest(result: ScanResult) -> None:

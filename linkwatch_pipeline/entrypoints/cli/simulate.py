@@ -30,9 +30,8 @@ _COUNT = click.IntRange(1, MOST_LINKS)
 @click.option(
     "--allowance",
     type=click.IntRange(1, 1000),
-    default=1,
     metavar="N",
-    help="Visits at once that the busiest host allows.",
+    help="Visits at once that the busiest host allows; what the home's settings say, or 1.",
 )
 @click.option("--seed", type=int, metavar="N", help="Vary the visits around their mean, by this seed.")
 @values.as_json
@@ -45,7 +44,7 @@ def simulate(
     mean_seconds: float,
     concurrency: int | None,
     cooldown: float | None,
-    allowance: int,
+    allowance: int | None,
     seed: int | None,
     as_json: bool,
 ) -> int:
@@ -59,39 +58,38 @@ def simulate(
     if links is None:
         if hosts is not None or busiest is not None:
             raise click.UsageError("--hosts and --busiest need --links.", context)
-        on_hosts, home_concurrency, home_cooldown = _of_the_home(context)
+        chains, home_concurrency, home_cooldown = _of_the_home(context, allowance)
     else:
-        on_hosts, home_concurrency, home_cooldown = _of_the_shape(links, hosts, busiest), 20, 1.0
+        chains, home_concurrency, home_cooldown = _of_the_shape(links, hosts, busiest, allowance or 1), 20, 1.0
     pace = Pace(
         concurrency=concurrency or home_concurrency,
         mean_service=timedelta(seconds=mean_seconds),
         cooldown=timedelta(seconds=home_cooldown if cooldown is None else cooldown),
     )
-    found = forecast(
-        on_hosts, pace, allowance=allowance, normal=random.Random(seed).gauss if seed is not None else None
-    )
-    print_json(_document(found)) if as_json else _print_forecast(found, allowance)
+    found = forecast(chains, pace, normal=random.Random(seed).gauss if seed is not None else None)
+    print_json(_document(found)) if as_json else _print_forecast(found)
     return 0 if found.fits_window else 1
 
 
-def _of_the_home(context: click.Context) -> tuple[dict[str, int], int, float]:
+def _of_the_home(context: click.Context, allowance: int | None) -> tuple[dict[str, int], int, float]:
     from linkwatch_pipeline.domain.errors import InvalidInput
-    from linkwatch_pipeline.use_cases.simulate import links_per_host
+    from linkwatch_pipeline.use_cases.simulate import links_per_slot
 
     with open_app(context) as app:
-        found, settings = links_per_host(app.store), app.settings
+        found, settings = links_per_slot(app.store, app.allowances, busiest=allowance), app.settings
         if not found:
             raise InvalidInput("links", "this home watches none", "Give a number, such as --links 6000 --hosts 1000.")
         return found, settings.concurrency, settings.cooldown_seconds
 
 
-def _of_the_shape(links: int, hosts: int | None, busiest: int | None) -> dict[str, int]:
+def _of_the_shape(links: int, hosts: int | None, busiest: int | None, allowance: int) -> dict[str, int]:
     from linkwatch_pipeline.domain.errors import InvalidInput
-    from linkwatch_pipeline.domain.planning import shape
+    from linkwatch_pipeline.domain.planning import agreed_chains, shape
 
     on = hosts if hosts is not None else -(-links // 6)
     try:
-        return dict(shape(links=links, hosts=on, busiest=busiest if busiest is not None else -(-links // on)))
+        shaped = shape(links=links, hosts=on, busiest=busiest if busiest is not None else -(-links // on))
+        return agreed_chains(dict(shaped), allowance)
     except ValueError:
         problem = f"{links} links cannot stand on {on} hosts so"
         mend = "Give each host a link, and no other one more than --busiest."
@@ -122,12 +120,12 @@ def _document(found: Forecast) -> dict[str, object]:
     }
 
 
-def _print_forecast(found: Forecast, allowance: int) -> None:
+def _print_forecast(found: Forecast) -> None:
     least, pace = found.least, found.pace
     say(f"{least.links} links on {least.hosts} hosts, {pace.concurrency} visits at once")
     mean, rest = pace.mean_service.total_seconds(), pace.cooldown.total_seconds()
     say(f"total work    {_hours(least.work)}; shared by {pace.concurrency} slots {_hours(least.shared)}")
-    agreed = f", {allowance} at once" if allowance > 1 else ""
+    agreed = f", {least.busiest_chains} at once" if least.busiest_chains > 1 else ""
     visits = f"{least.busiest_links} x ({mean:g} + {rest:g}) s{agreed}"
     say(f"busiest host  {_hours(least.busiest)}: {least.busiest_host}, {visits}")
     say(f"bound         {_hours(least.makespan)}: no polite order is done sooner")
