@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from itertools import islice
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
@@ -45,6 +46,7 @@ from linkwatch_pipeline.domain.runs import (
     Run,
     RunCounts,
     RunState,
+    work_order,
 )
 
 # A run with more jobs is not sorted in memory but read host by host, which costs a read for every link there is.
@@ -137,6 +139,12 @@ class DynamoRuns:
 
     def chains(self, run_id: str) -> Iterator[HostChain]:
         return (decode(CHAINS, item) for item in self._table.query(run_key(run_id)[0], prefix=CHAIN))
+
+    def longest_chains(self, run_id: str, *, limit: int, ready_by: datetime | None = None) -> Sequence[HostChain]:
+        # No index has this order: all chains of the run are read and `limit` of them kept.
+        chains = (chain for chain in self.chains(run_id) if chain.remaining)
+        ready = (chain for chain in chains if ready_by is None or chain.head_ready_at <= ready_by)
+        return nsmallest(limit, ready, key=work_order)
 
     def end_job(self, job: JobRecord, *, status: JobStatus, reason: Reason) -> HostChain | None:
         def attempt() -> HostChain | None:
