@@ -17,7 +17,7 @@ _PRIOR_WEIGHT = 1.0
 # A host a little short of critical would become so while it waits for a slot: its slot is kept a little earlier.
 CRITICAL_FROM = 0.95
 # Outdated entries are thrown away when they outnumber the hosts by this many: else each visit would leave one.
-_SPARE_ENTRIES = 1000
+_SPARE_ENTRIES = 100
 
 
 @dataclass(slots=True)

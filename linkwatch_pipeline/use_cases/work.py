@@ -279,6 +279,7 @@ class LocalWork:
             await self._count()
         if self.window.has_elsewhere:
             await self._take_in(ready_by=now + 2 * TICK_EVERY)
+        self._wake.set()  # nothing may be left after all
 
     async def _send_lost_heads(self, now: datetime) -> None:
         """Those of held hosts: the others have no message, and none of theirs can be lost."""

@@ -20,7 +20,7 @@ from linkwatch_pipeline.ports import Clock, Receipt
 LONGEST_DELAY = timedelta(seconds=900)
 # Old entries are thrown away when they outnumber the messages by this many: else each delivery would leave one behind
 # for as long as the visibility timeout.
-_SPARE_ENTRIES = 1000
+_SPARE_ENTRIES = 100
 
 
 class WorkOrder(Protocol):
