@@ -18,9 +18,6 @@ from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Clock, Receipt
 
 LONGEST_DELAY = timedelta(seconds=900)
-# Old entries are thrown away when they outnumber the messages by this many: else each delivery would leave one behind
-# for as long as the visibility timeout.
-_SPARE_ENTRIES = 100
 
 
 class WorkOrder(Protocol):
@@ -71,7 +68,6 @@ class MemoryQueue:
         self._waiting: list[tuple[datetime, int, _Message]] = []
         self._ready: list[tuple[float, datetime, int, _Message]] = []
         self._by_handle: dict[str, _Message] = {}
-        self._messages = 0
         self._dead: dict[str, CheckJob] = {}
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
@@ -79,7 +75,6 @@ class MemoryQueue:
         _check_delay(delay)
         with self._lock:
             visible_at = self._clock.now() + delay
-            self._messages += len(jobs)
             for job in jobs:
                 self._hide(_Message(job=job, visible_at=visible_at, stamp=0), visible_at)
 
@@ -97,7 +92,7 @@ class MemoryQueue:
         with self._lock:
             message = self._by_handle.pop(receipt.handle, None)
             if message is not None:
-                self._delete(message)
+                message.stamp = -1
 
     def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
         """Let the message come back after `delay`. Ignored when it is visible already or the receipt is outdated."""
@@ -155,17 +150,8 @@ class MemoryQueue:
     def _bury(self, message: _Message) -> None:
         if message.handle is not None:
             del self._by_handle[message.handle]
-        self._delete(message)
-        self._dead.setdefault(message.job.job_id, message.job)
-
-    def _delete(self, message: _Message) -> None:
         message.stamp = -1
-        self._messages -= 1
-        if len(self._waiting) + len(self._ready) > 2 * self._messages + _SPARE_ENTRIES:
-            self._waiting = [entry for entry in self._waiting if not _is_stale(*entry[1:])]
-            self._ready = [entry for entry in self._ready if not _is_stale(*entry[2:])]
-            heapq.heapify(self._waiting)
-            heapq.heapify(self._ready)
+        self._dead.setdefault(message.job.job_id, message.job)
 
     def _pop_ready(self) -> _Message | None:
         while self._ready:
