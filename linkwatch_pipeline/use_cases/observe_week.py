@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
-from linkwatch_pipeline.domain.runs import HostChain, Run, retry_run_id, weekly_run_id
+from linkwatch_pipeline.domain.runs import HostChain, Run, retry_run_id, weekly_run_id, work_order
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run
@@ -61,7 +61,7 @@ def week_runs(store: Store, weekly: Run) -> Sequence[Run]:
 
 def group_hosts(chains: Iterable[HostChain], batches: int) -> list[HostBatch]:
     """The hosts with work left in at most `batches` groups, those with the longest chains first."""
-    hosts = [c.host for c in sorted(chains, key=lambda c: (-c.remaining, c.host)) if c.remaining]
+    hosts = [host for _, host in sorted(work_order(chain) for chain in chains if chain.remaining)]
     size = -(-len(hosts) // batches) or 1
     groups = [tuple(hosts[i : i + size]) for i in range(0, len(hosts), size)]
     return [HostBatch(number=number, hosts=group) for number, group in enumerate(groups, start=1)]
