@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from heapq import nsmallest
 from itertools import islice
 
 import dagster as dg
@@ -162,6 +163,7 @@ def run_table(runs: Iterable[RunSummary]) -> dg.TableMetadataValue:
 
 def host_table(chains: Iterable[HostChain]) -> dg.TableMetadataValue:
     """One row per host: those with work left first, then those with the most jobs."""
+    first = nsmallest(LONGEST_TABLE, chains, key=lambda chain: (-chain.remaining, -chain.total, chain.host))
     return table(
         HOST_COLUMNS,
         (
@@ -175,7 +177,7 @@ def host_table(chains: Iterable[HostChain]) -> dg.TableMetadataValue:
                 _in_week(chain.head_ready_at if chain.remaining else None),
                 chain.run_id,
             )
-            for chain in sorted(chains, key=lambda chain: (-chain.remaining, -chain.total, chain.host))
+            for chain in first
         ),
     )
 

@@ -226,6 +226,11 @@ class RunCounts:
         return self.expected - self.terminal
 
 
+def work_order(chain: HostChain) -> tuple[int, str]:
+    """Sorts chains: those with the most jobs left first, then by host."""
+    return -chain.remaining, chain.host
+
+
 def count_chains(chains: Iterable[HostChain]) -> RunCounts:
     """The run's arithmetic: the sum over its hosts."""
     expected = 0

@@ -16,6 +16,8 @@ ASSUMED_SERVICE = timedelta(seconds=2)
 _PRIOR_WEIGHT = 1.0
 # A host a little short of critical would become so while it waits for a slot: its slot is kept a little earlier.
 CRITICAL_FROM = 0.95
+# Outdated entries are thrown away when they outnumber the hosts by this many: else each visit would leave one.
+_SPARE_ENTRIES = 100
 
 
 @dataclass(slots=True)
@@ -47,12 +49,30 @@ class WorkBook:
     # Hosts by work left, the most first; entries outlive changes and are recognised by their figure.
     _heaviest: list[tuple[float, str]] = field(default_factory=list)
 
+    def foresee(self, jobs: int) -> None:
+        """Add jobs whose hosts are named when their turn comes (`expect_foreseen`), those with the most jobs first.
+
+        So a book need hold only the hosts that are visited or come next, however many there are.
+        """
+        self._service_left += jobs * ASSUMED_SERVICE.total_seconds()
+
     def expect(self, host: str, jobs: int) -> None:
         """Add jobs that are still to be done on a host."""
-        work = self._of(host)
-        work.remaining += jobs
-        self._service_left += jobs * work.mean_service()
+        self._service_left += jobs * self._of(host).mean_service()
+        self.expect_foreseen(host, jobs)
+
+    def expect_foreseen(self, host: str, jobs: int) -> None:
+        """Name the host of jobs that were foreseen."""
+        self._of(host).remaining += jobs
         self._weigh(host)
+
+    def put_back(self, host: str, jobs: int) -> None:
+        """Forget a host, of whose jobs so many are left: they are foreseen again. It may be being visited."""
+        work = self._of(host)
+        self._service_left += jobs * ASSUMED_SERVICE.total_seconds() - work.remaining * work.mean_service()
+        work.remaining = 0
+        if work.active == 0:
+            del self._hosts[host]
 
     def begin(self, host: str) -> None:
         """A visit to the host starts."""
@@ -112,6 +132,9 @@ class WorkBook:
 
     def _weigh(self, host: str) -> None:
         heapq.heappush(self._heaviest, (-self.work_left(host), host))
+        if len(self._heaviest) > 2 * len(self._hosts) + _SPARE_ENTRIES:
+            self._heaviest = [(-self.work_left(host), host) for host in self._hosts]
+            heapq.heapify(self._heaviest)
 
     def _take_off(self, host: str, work: _HostWork, jobs: int, service_before: float) -> None:
         work.remaining = max(work.remaining - jobs, 0)

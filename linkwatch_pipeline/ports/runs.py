@@ -60,6 +60,13 @@ class RunStore(Protocol):
         """A run's chains in host order."""
         ...
 
+    def longest_chains(self, run_id: str, *, limit: int, ready_by: datetime | None = None) -> Sequence[HostChain]:
+        """At most `limit` chains with jobs left, those with the most first, then in host order (`runs.work_order`).
+
+        Args: ready_by: leaves out those whose head is ready later.
+        """
+        ...
+
     def end_job(self, job: JobRecord, *, status: JobStatus, reason: Reason) -> HostChain | None:
         """End a pending job without an observation, count it and move its chain on, in one transaction.
 

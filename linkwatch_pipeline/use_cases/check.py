@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
 from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
@@ -35,6 +36,8 @@ from linkwatch_pipeline.use_cases.dispatch import SendHead, due_head
 from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
 
 logger = logging.getLogger(__name__)
+
+_EXPIRED_TOGETHER = 500  # jobs that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +237,12 @@ async def end_job(parts: CheckParts, job: JobRecord, status: JobStatus, reason: 
 
 async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason) -> None:
     """End every pending job of this job's host in its run as expired, one transaction each: resumable anywhere."""
-    pending = await parts.blocking(
-        lambda: [j for j in parts.store.jobs(job.run_id, host=job.host) if j.status is JobStatus.PENDING]
-    )
-    for other in pending:
-        end = partial(parts.store.end_job, other, status=JobStatus.EXPIRED, reason=reason)
-        if await parts.blocking(end) is not None:
-            parts.progress.job_ended(other, JobStatus.EXPIRED.value)
+    pending = (j for j in parts.store.jobs(job.run_id, host=job.host) if j.status is JobStatus.PENDING)
+    while some := await parts.blocking(lambda: list(islice(pending, _EXPIRED_TOGETHER))):
+        for other in some:
+            end = partial(parts.store.end_job, other, status=JobStatus.EXPIRED, reason=reason)
+            if await parts.blocking(end) is not None:
+                parts.progress.job_ended(other, JobStatus.EXPIRED.value)
 
 
 async def _defer(parts: CheckParts, job: JobRecord, until: datetime, send: SendHead) -> None:

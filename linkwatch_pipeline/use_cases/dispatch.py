@@ -5,14 +5,15 @@ Idempotent and resumable at every step; any number of dispatchers may work on on
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
+from typing import NamedTuple, TypeVar
 
 from linkwatch_pipeline.domain.allowances import MAX_VISITS, NO_ALLOWANCES, Allowances, host_of, slot_for, slots_of
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
-from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
+from linkwatch_pipeline.domain.links import AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.planning import Pace, planned_starts
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunState
@@ -23,6 +24,8 @@ SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
 
 # Jobs. What is put again after a crash is there already, so the cursor need not be saved with every host.
 _SAVE_PROGRESS_EVERY = 25
+_TOGETHER = 500  # jobs of one host that are allocated or put together
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,14 @@ class Member:
 
     link: Link
     retry_of: str | None = None
+
+
+class _Planned(NamedTuple):
+    """What the job of a link is to say."""
+
+    sequence: int
+    config_version: int
+    retry_of: str | None
 
 
 def dispatch_run(store: Store, run: Run, *, now: datetime, allowances: Allowances = NO_ALLOWANCES) -> Run:
@@ -45,7 +56,7 @@ def dispatch_run(store: Store, run: Run, *, now: datetime, allowances: Allowance
     resumed = next(iter(store.jobs(run.run_id)), None) is not None
     for host, members in _members_by_host(store, run, slot):
         visits, seen = allowances.get(host, 1), MAX_VISITS if resumed else 1
-        dispatched += dispatch_host(store, run, slot, list(members), now, host=host, visits=visits, seen=seen)
+        dispatched += dispatch_host(store, run, slot, members, now, host=host, visits=visits, seen=seen)
         if dispatched >= saved + _SAVE_PROGRESS_EVERY:
             store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
             saved = dispatched
@@ -127,7 +138,7 @@ def dispatch_host(
     store: Store,
     run: Run,
     slot: AllocationSlot,
-    members: Sequence[Member],
+    members: Iterable[Member],
     now: datetime,
     *,
     host: str,
@@ -137,18 +148,16 @@ def dispatch_host(
     """Make the host's chains that are not there, one for each visit at once; how many jobs they have.
 
     A chain that is there gets no further members. `seen` is how many chains an earlier attempt may have begun.
+    Of a host with very many links only their ids and numbers are held at once.
     """
     chains = {name: store.get_chain(run.run_id, name) for name in slots_of(host, max(visits, seen))}
     total = sum(chain.total for chain in chains.values() if chain is not None)
     if len(chains) == 1 and total:
         return total
-    allocations = store.allocate([member.link for member in members], slot, run.run_id)
+    missing = dict(_allocated(store, run, slot, members))
     rows = {job.link_id: job.host for name in chains for job in store.jobs(run.run_id, host=name)}
-    missing = {
-        member.link.id: (member, allocation)
-        for member, allocation in zip(members, allocations, strict=True)
-        if allocation is not None and member.link.id not in rows
-    }
+    for link_id in rows:
+        missing.pop(link_id, None)
     begun = {name for name, chain in chains.items() if chain is not None}
     free = [name for name in slots_of(host, MAX_VISITS + 1) if name not in begun]
     slots = {link_id: slot_for(link_id, host, visits) for link_id in missing}
@@ -162,30 +171,46 @@ def dispatch_host(
     return total
 
 
+def _allocated(
+    store: Store, run: Run, slot: AllocationSlot, members: Iterable[Member]
+) -> Iterator[tuple[str, _Planned]]:
+    """The members that have a sequence in this run, with what their jobs are to say."""
+    for some in _in_parts(members):
+        allocations = store.allocate([member.link for member in some], slot, run.run_id)
+        for member, allocation in zip(some, allocations, strict=True):
+            if allocation is not None:
+                yield member.link.id, _Planned(allocation.sequence, allocation.config_version, member.retry_of)
+
+
 def _put_chain(
-    store: Store, run: Run, name: str, order: list[str], missing: dict[str, tuple[Member, Allocation]], now: datetime
+    store: Store, run: Run, name: str, order: list[str], missing: Mapping[str, _Planned], now: datetime
 ) -> None:
     # Last first: whatever a crash leaves, the `next` of every job that exists names a job that exists.
-    store.put_jobs(
-        [
-            _job(run, name, *missing[link_id], following=order[i + 1] if i + 1 < len(order) else None)
-            for i, link_id in reversed(list(enumerate(order)))
-            if link_id in missing
-        ]
+    followed = zip(reversed(order), (None, *reversed(order)), strict=False)
+    jobs = (
+        _job(run, name, link_id, missing[link_id], following) for link_id, following in followed if link_id in missing
     )
+    for some in _in_parts(jobs):
+        store.put_jobs(some)
     total = len(order)
     store.put_chain(
         HostChain(run_id=run.run_id, host=name, head=order[0], head_ready_at=now, remaining=total, total=total)
     )
 
 
-def _job(run: Run, name: str, member: Member, allocation: Allocation, following: str | None) -> JobRecord:
+def _job(run: Run, name: str, link_id: str, planned: _Planned, following: str | None) -> JobRecord:
     return JobRecord(
         run_id=run.run_id,
-        link_id=member.link.id,
+        link_id=link_id,
         host=name,
-        sequence=allocation.sequence,
-        config_version=allocation.config_version,
+        sequence=planned.sequence,
+        config_version=planned.config_version,
         next=following,
-        retry_of=member.retry_of,
+        retry_of=planned.retry_of,
     )
+
+
+def _in_parts(items: Iterable[T]) -> Iterator[list[T]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, _TOGETHER)):
+        yield some

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
-from linkwatch_pipeline.domain.runs import HostChain, Run, retry_run_id, weekly_run_id
+from linkwatch_pipeline.domain.runs import HostChain, Run, retry_run_id, weekly_run_id, work_order
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run
+from linkwatch_pipeline.use_cases.host_window import MOST_HELD
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work import LocalOrder, LocalWork
@@ -60,7 +61,7 @@ def week_runs(store: Store, weekly: Run) -> Sequence[Run]:
 
 def group_hosts(chains: Iterable[HostChain], batches: int) -> list[HostBatch]:
     """The hosts with work left in at most `batches` groups, those with the longest chains first."""
-    hosts = [c.host for c in sorted(chains, key=lambda c: (-c.remaining, c.host)) if c.remaining]
+    hosts = [host for _, host in sorted(work_order(chain) for chain in chains if chain.remaining)]
     size = -(-len(hosts) // batches) or 1
     groups = [tuple(hosts[i : i + size]) for i in range(0, len(hosts), size)]
     return [HostBatch(number=number, hosts=group) for number, group in enumerate(groups, start=1)]
@@ -73,12 +74,22 @@ async def observe_hosts(
     *,
     concurrency: int,
     make_queue: Callable[[LocalOrder], Queue],
+    most_held: int = MOST_HELD,
 ) -> None:
-    """Work until these hosts (all, if None) have nothing left in the run, or the run's time is up."""
+    """Work until these hosts (all, if None) have nothing left in the run, or the run's time is up.
+
+    Args: most_held: how many hosts are held in memory, give or take.
+    """
     work = LocalWork(
-        parts=parts, run_id=run.run_id, expires_at=run.expires_at, concurrency=concurrency, make_queue=make_queue
+        parts=parts,
+        run_id=run.run_id,
+        expires_at=run.expires_at,
+        concurrency=concurrency,
+        make_queue=make_queue,
+        hosts=frozenset(hosts) if hosts is not None else None,
+        most_held=most_held,
     )
-    await work.work_on(frozenset(hosts) if hosts is not None else None)
+    await work.work_on()
 
 
 def finish_run(store: Store, run_id: str, *, now: datetime) -> Run:

@@ -78,10 +78,10 @@ def review_week(store: Store, intended_at: datetime) -> WeekReview | None:
         return None
     runs = week_runs(store, weekly)
     last: dict[str, Observation] = {}
-    latencies: dict[str, list[int]] = {}
+    paces: dict[str, _Pace] = {}
     for run in runs:
         for seen in store.observations(run_id=run.run_id):
-            latencies.setdefault(host_key(seen.url), []).append(seen.latency_ms)
+            paces.setdefault(host_key(seen.url), _Pace()).add(seen.latency_ms)
             if seen.outcome is Outcome.REACHABLE:
                 last.pop(seen.link_id, None)
             else:
@@ -89,7 +89,7 @@ def review_week(store: Store, intended_at: datetime) -> WeekReview | None:
     return WeekReview(
         runs=tuple(RunSummary(run=run, counts=run_counts(store, run)) for run in runs),
         troubled=tuple(sorted(last.values(), key=lambda o: (_WORST_OUTCOME_FIRST.index(o.outcome), o.link_id))),
-        paces={host: _pace(host, took) for host, took in latencies.items()},
+        paces={host: pace.of(host) for host, pace in paces.items()},
     )
 
 
@@ -128,5 +128,19 @@ def slowest_hosts(paces: Iterable[HostPace], *, most: int) -> Sequence[HostPace]
     return nsmallest(most, paces, key=lambda pace: (-pace.mean_ms, pace.host))
 
 
-def _pace(host: str, took: Sequence[int]) -> HostPace:
-    return HostPace(host=host, observations=len(took), mean_ms=sum(took) / len(took), slowest_ms=max(took))
+@dataclass(slots=True)
+class _Pace:
+    """One host's observations so far. A week may have hundreds of thousands: they are added up, not kept."""
+
+    observations: int = 0
+    total_ms: int = 0
+    slowest_ms: int = 0
+
+    def add(self, latency_ms: int) -> None:
+        self.observations += 1
+        self.total_ms += latency_ms
+        self.slowest_ms = max(self.slowest_ms, latency_ms)
+
+    def of(self, host: str) -> HostPace:
+        mean_ms = self.total_ms / self.observations
+        return HostPace(host=host, observations=self.observations, mean_ms=mean_ms, slowest_ms=self.slowest_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -152,13 +152,13 @@ class _Decided:
 
 
 def _decide(store: Store, result: ScanResult, scan: Scan, *, prune: bool) -> _Decided:
-    watched = _watched_by_url(store)
+    urls = {found.url for found in result.found}
+    watched = _watched_by_url(store, urls, prune=prune)
     decided = _Decided()
     for found in result.found:
         stored = watched.get(found.url)
         link_id = stored.id if stored is not None else _free_id(store, found.url)
         decided.add(link_id, stored, *scan.found(found, stored))
-    urls = {found.url for found in result.found}
     for link in watched.values() if prune else ():
         if link.url not in urls and link.places and link.retired_at is None:
             decided.add(link.id, link, *scan.vanished(link))
@@ -223,10 +223,15 @@ class _Collected:
         )
 
 
-def _watched_by_url(store: Store) -> dict[str, Link]:
-    """The link of each URL: of several, one that is not retired, then the first in id order."""
+def _watched_by_url(store: Store, urls: Collection[str], *, prune: bool) -> dict[str, Link]:
+    """The link of each URL: of several, one that is not retired, then the first in id order.
+
+    Only of those that the scan has to do with: with one of these URLs, or perhaps to be retired if it prunes.
+    """
     watched: dict[str, Link] = {}
     for link in store.links():
+        if link.url not in urls and not (prune and link.places and link.retired_at is None):
+            continue
         known = watched.get(link.url)
         if known is None or (known.retired_at is not None and link.retired_at is None):
             watched[link.url] = link

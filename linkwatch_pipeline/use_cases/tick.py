@@ -5,7 +5,7 @@ The tick never abandons a job: what is lost is sent again, with growing patience
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
@@ -45,9 +45,13 @@ def lost_heads(
 
     Args: planned: whether heads have planned starts: one that still waits for its own is not lost.
     """
-    for chain in store.chains(run.run_id):
-        if planned and chain.awaits_start:
-            continue
+    chains = store.chains(run.run_id)
+    yield from mended_heads(store, (chain for chain in chains if not (planned and chain.awaits_start)), now=now)
+
+
+def mended_heads(store: Store, chains: Iterable[HostChain], *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:
+    """Those of these chains' heads whose message must have been lost, claimed for sending by the caller."""
+    for chain in chains:
         mended = _mended(store, chain, now)
         due = due_head(store, mended, now=now) if mended is not None else None
         if due is not None:

@@ -14,7 +14,7 @@ from linkwatch_pipeline_tests.simulation.scripted_internet import Answer, Script
 
 HOSTS, LINKS_PER_HOST = 1000, 6
 _TAKES = timedelta(seconds=2)
-_READS = ("get_", "runs", "jobs", "chains", "links", "observations")
+_READS = ("get_", "runs", "jobs", "chains", "longest_chains", "links", "observations")
 
 
 class CountingStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -312,6 +313,27 @@ class TestJobsAndChains:
         assert [chain.host for chain in store.chains(RUN_ID)] == ["a.example.com", "b.example.com"]
         assert [job.sequence for job in store.jobs(RETRY_ID)] == [1]
         assert list(store.jobs(RUN_ID, host="c.example.com")) == []
+
+    def test_the_longest_chains_come_first_and_those_that_are_done_or_not_ready_can_be_left_out(
+        self, store: Store
+    ) -> None:
+        names = {"c": "12", "a": "1", "d": "1", "b": "123"}
+        links = {host: links_of(store, *(f"{host}{n}" for n in names[host]), host=f"{host}.example") for host in names}
+        dispatched(store, [link for of_host in links.values() for link in of_host])
+        dispatched(store, links["a"], run=a_run(run_id=RETRY_ID, retry_of=RUN_ID))
+        assert _hosts(store.longest_chains(RUN_ID, limit=9)) == ["b", "c", "a", "d"]
+        assert _hosts(store.longest_chains(RUN_ID, limit=2)) == ["b", "c"]
+        assert store.longest_chains(RUN_ID, limit=1) == [chain_of(store, host="b.example")]
+        store.end_job(job_of(store, "a1"), status=JobStatus.CANCELLED, reason=Reason.RETIRED)
+        assert store.defer_head(job_of(store, "b1"), until=after(seconds=61), now=after(seconds=1))
+        assert _hosts(store.longest_chains(RUN_ID, limit=9)) == ["b", "c", "d"]
+        assert _hosts(store.longest_chains(RUN_ID, limit=9, ready_by=after(seconds=60))) == ["c", "d"]
+        assert _hosts(store.longest_chains(RUN_ID, limit=9, ready_by=after(seconds=61))) == ["b", "c", "d"]
+        assert store.longest_chains("2026-10-05T09:00:00Z", limit=9) == []
+
+
+def _hosts(chains: Sequence[HostChain]) -> list[str]:
+    return [chain.host.partition(".")[0] for chain in chains]
 
 
 class TestEndingAJob:

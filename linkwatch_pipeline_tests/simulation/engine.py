@@ -14,6 +14,7 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.runs import JobRecord, Run
 from linkwatch_pipeline.domain.urls import host_key
+from linkwatch_pipeline.use_cases.host_window import MOST_HELD
 from linkwatch_pipeline.use_cases.observe_week import begin_week, current_run, finish_run, observe_hosts
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline_tests.simulation.scripted_internet import Script, ScriptedInternet
@@ -50,6 +51,7 @@ class Engine:
         self.concurrency = concurrency
         self.worker = "worker-1"
         self.allowances: dict[str, int] = {}
+        self.most_held = MOST_HELD
 
     def parts(self) -> CheckParts:
         async def blocking(call: Callable[[], T], /) -> T:
@@ -99,6 +101,7 @@ class Engine:
             hosts,
             concurrency=self.concurrency,
             make_queue=lambda order: MemoryQueue(self.clock, order=order),
+            most_held=self.most_held,
         )
 
     def week_is_over(self, week: datetime = MONDAY) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from itertools import islice
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
@@ -29,7 +30,7 @@ from linkwatch_pipeline.adapters.store.rows import CHAINS, HOSTS, JOBS
 from linkwatch_pipeline.domain import recording
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import DEFER_SLACK, HostChain, JobRecord, JobStatus
+from linkwatch_pipeline.domain.runs import DEFER_SLACK, HostChain, JobRecord, JobStatus, work_order
 
 # A run with more jobs is not sorted in memory but read host by host, which costs a read for every link there is.
 SORTED_IN_MEMORY = 50_000
@@ -68,6 +69,12 @@ class DynamoChains:
 
     def chains(self, run_id: str) -> Iterator[HostChain]:
         return (decode(CHAINS, item) for item in self._table.query(run_key(run_id)[0], prefix=CHAIN))
+
+    def longest_chains(self, run_id: str, *, limit: int, ready_by: datetime | None = None) -> Sequence[HostChain]:
+        # No index has this order: all chains of the run are read and `limit` of them kept.
+        chains = (chain for chain in self.chains(run_id) if chain.remaining)
+        ready = (chain for chain in chains if ready_by is None or chain.head_ready_at <= ready_by)
+        return nsmallest(limit, ready, key=work_order)
 
     def end_job(self, job: JobRecord, *, status: JobStatus, reason: Reason) -> HostChain | None:
         def attempt() -> HostChain | None:

@@ -115,6 +115,12 @@ class Database:
         with self._lock, in_our_words(self._path):
             return Transaction(self._connection).get(table, *key)
 
+    def rows(self, table: Table[R], which: str, values: Sequence[Any]) -> list[R]:
+        """The records that satisfy `which`: a condition, which an order and a limit may follow."""
+        with self._lock, _in_our_words(self._path):
+            found = self._connection.execute(f"{table.select} WHERE {which}", values).fetchall()
+        return [table.decode(row) for row in found]
+
     def stream(
         self, table: Table[R], *conditions: str, values: Sequence[Any] = (), order: tuple[str, ...], after: Row = ()
     ) -> Iterator[R]:

@@ -95,6 +95,15 @@ class SqliteRuns:
     def chains(self, run_id: str) -> Iterator[HostChain]:
         return self._database.stream(CHAINS, "run_id = ?", values=(run_id,), order=("host",))
 
+    def longest_chains(self, run_id: str, *, limit: int, ready_by: datetime | None = None) -> Sequence[HostChain]:
+        # No index: each check would have to write it. This scans the run's chains and keeps `limit` rows.
+        ready = "" if ready_by is None else "AND head_ready_at <= ?"
+        return self._database.rows(
+            CHAINS,
+            f"run_id = ? AND remaining > 0 {ready} ORDER BY remaining DESC, host LIMIT ?",
+            (run_id, limit) if ready_by is None else (run_id, format_utc(ready_by), limit),
+        )
+
     def end_job(self, job: JobRecord, *, status: JobStatus, reason: Reason) -> HostChain | None:
         with self._database.transaction() as write:
             stored = write.get(JOBS, job.run_id, job.link_id)

@@ -59,7 +59,7 @@ def outbox(context: click.Context, as_json: bool) -> None:
 def _print_history(history: History) -> None:
     from linkwatch_pipeline.entrypoints.cli.links import print_links
 
-    print_links(list(history.links), history.mutes)
+    print_links(lambda: ((link, history.mutes.get(link.id)) for link in history.links))
     say("")
     _print_observations(history.observations)
     say("")

@@ -8,15 +8,17 @@ import click
 
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.opening import open_app
-from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
+from linkwatch_pipeline.entrypoints.cli.output import print_json_list, print_long_table, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator
 
     from linkwatch_pipeline.domain.links import Link
     from linkwatch_pipeline.domain.mutes import Mute
     from linkwatch_pipeline.use_cases.register import Registered
+
+    LinkAndMute = tuple[Link, Mute | None]
 
 STATES = ("unknown", "reachable", "broken")
 
@@ -123,27 +125,31 @@ def retire(context: click.Context, link_id: str) -> None:
 def links(context: click.Context, owner: str | None, state: str | None, as_json: bool) -> None:
     """List the links."""
     from linkwatch_pipeline.domain.links import LinkState
+    from linkwatch_pipeline.domain.mutes import mute_of
     from linkwatch_pipeline.entrypoints.cli.documents import link_document
-    from linkwatch_pipeline.use_cases.mute import active_mutes
     from linkwatch_pipeline.use_cases.register import list_links
 
     with open_app(context) as app:
-        found = list(list_links(app.store, owner=owner, state=LinkState(state) if state is not None else None))
-        muted = active_mutes(app.store, found, now=app.clock.now())
-    if as_json:
-        print_json([link_document(link, muted.get(link.id)) for link in found])
-        return
-    print_links(found, muted)
+        store, mutes, now = app.store, list(app.store.mutes()), app.clock.now()
+
+        def found() -> Iterator[LinkAndMute]:
+            wanted = list_links(store, owner=owner, state=LinkState(state) if state is not None else None)
+            return ((link, mute_of(mutes, link.id, link.host, now=now)) for link in wanted)
+
+        if as_json:
+            print_json_list(link_document(link, mute) for link, mute in found())
+        else:
+            print_links(found)
 
 
-def print_links(found: list[Link], muted: Mapping[str, Mute]) -> None:
-    """A table of links for people; a retired, acknowledged or muted one says so."""
-    if not found:
+def print_links(found: Callable[[], Iterator[LinkAndMute]]) -> None:
+    """A table of links, each with the mute that keeps it quiet now; a retired, acknowledged or muted one says so."""
+    if next(found(), None) is None:
         say("no links")
         return
-    print_table(
+    print_long_table(
         ("LINK", "STATE", "SINCE", "OWNER", "URL"),
-        ((link.id, _state(link, muted.get(link.id)), link.state_since, link.owner, link.url) for link in found),
+        lambda: ((link.id, _state(link, mute), link.state_since, link.owner, link.url) for link, mute in found()),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 
 import click
 
@@ -15,11 +16,27 @@ def print_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
+def print_json_list(documents: Iterable[object]) -> None:
+    """As `print_json` prints a list, but one after the other: there may be hundreds of thousands."""
+    before = "["
+    for document in documents:
+        click.echo(before + "\n  " + json.dumps(document, indent=2).replace("\n", "\n  "), nl=False)
+        before = ","
+    click.echo("[]" if before == "[" else "\n]")
+
+
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as they need to be. None is shown as `-`."""
-    lines = [list(headers), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
-    for line in lines:
+    held = list(rows)
+    print_long_table(headers, lambda: held)
+
+
+def print_long_table(headers: Sequence[str], rows: Callable[[], Iterable[Sequence[object]]]) -> None:
+    """As `print_table`, but the rows are gone through twice and not held; what is new the second time may stick out."""
+    widths = [len(header) for header in headers]
+    for row in rows():
+        widths = [max(width, len(_cell(value))) for width, value in zip(widths, row, strict=True)]
+    for line in chain([headers], ([_cell(value) for value in row] for row in rows())):
         say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
