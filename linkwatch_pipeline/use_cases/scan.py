@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -71,9 +71,13 @@ class ScanChange(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSummary:
-    """The ids of the links by what was done to them, each in id order."""
+    """The ids of the links by what was done to them, each in id order.
+
+    `files_gone` are those in which retired links stood and that this scan did not read: deleted, or of another folder.
+    """
 
     ids: dict[ScanChange, tuple[str, ...]]
+    files_gone: tuple[str, ...] = ()
 
     def count(self, change: ScanChange) -> int:
         return len(self.ids.get(change, ()))
@@ -126,7 +130,7 @@ def register_scan(
             store.save_registry(owners=[owner for owner in new_owners if owner is not None], links=decided.writes)
         except StaleWrite:
             continue
-        return decided.summary()
+        return decided.summary(result.files)
     raise StaleWrite("the links of this scan change all the time; nothing was written, scan again later.")
 
 
@@ -150,8 +154,14 @@ class _Decided:
         if after is not None:
             self.writes.append((replace(after, id=link_id), stored))
 
-    def summary(self) -> ScanSummary:
-        return ScanSummary(ids={change: tuple(sorted(done)) for change, done in self.ids.items()})
+    def summary(self, files: Iterable[str]) -> ScanSummary:
+        """Args: files: that were read."""
+        retired = frozenset(self.ids.get(ScanChange.RETIRED, ()))
+        stood_in = {p.file for _, stored in self.writes if stored and stored.id in retired for p in stored.places}
+        return ScanSummary(
+            ids={change: tuple(sorted(done)) for change, done in self.ids.items()},
+            files_gone=tuple(sorted(stood_in.difference(files))),
+        )
 
 
 def _decide(store: Store, result: ScanResult, scan: _Scan, *, prune: bool) -> _Decided:

@@ -52,7 +52,21 @@ def test_a_scan_registers_and_its_json_is_that_of_a_dry_run(terminal: Terminal, 
 def test_prune_retires_what_is_gone(terminal: Terminal, book: Path) -> None:
     terminal.fine("scan", str(book), *NEW_OWNER)
     (book / "a.md").write_text("nothing\n")
-    assert terminal.fine("scan", str(book), "--owner", "docs", "--prune").out == "1 updated, 1 retired\n"
+    said = terminal.fine("scan", str(book), "--owner", "docs", "--prune")
+    assert said.out == "1 updated, 1 retired\n"
+    assert "not read by this scan" not in said.err
+
+
+def test_links_of_files_that_a_pruning_scan_did_not_read_are_pointed_out(
+    terminal: Terminal, book: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.md").write_text("https://docs.example.com/x\n")
+    terminal.fine("scan", str(book), str(other), *NEW_OWNER)
+    said = terminal.fine("scan", str(book), "--owner", "docs", "--prune")
+    assert f"links were retired that stood in {other}/x.md, not read by this scan" in said.err
+    assert "1 revived" in terminal.fine("scan", str(book), str(other), "--owner", "docs", "--prune").out
 
 
 def test_a_map_says_whose_files_are_whose(terminal: Terminal, book: Path, tmp_path: Path) -> None:

@@ -353,8 +353,13 @@ def test_two_trees_of_one_team_are_pruned_together_and_what_was_lost_comes_back(
     before = list(store.links())
     assert register(store, Book(**one), weeks=1).count(ScanChange.RETIRED) == 0
     assert places_of(store, A) == ["a.md:1"]  # the other tree's is gone, the link stays
-    assert register(store, Book(**one), weeks=1, prune=True).ids[ScanChange.RETIRED] == (scanned_link_id(C),)
-    assert register(store, Book(**one, **two), weeks=2).ids[ScanChange.REVIVED] == (scanned_link_id(C),)
+    pruned = register(store, Book(**one), weeks=1, prune=True)
+    assert (pruned.ids[ScanChange.RETIRED], pruned.files_gone) == ((scanned_link_id(C),), ("x.md",))
+    pruned = register(store, Book(a=[A]), weeks=1, prune=True)
+    assert (pruned.ids[ScanChange.RETIRED], pruned.files_gone) == ((scanned_link_id(B),), ())
+    assert register(store, Book(**one, **two), weeks=2).ids[ScanChange.REVIVED] == tuple(
+        sorted((scanned_link_id(B), scanned_link_id(C)))
+    )
     assert [(link.id, link.places, link.retired_at) for link in store.links()] == [
         (link.id, link.places, None) for link in before
     ]

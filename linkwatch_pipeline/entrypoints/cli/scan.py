@@ -108,6 +108,13 @@ def _places(found: FoundUrl) -> str:
 def _tell_done(summary: ScanSummary) -> None:
     told = ", ".join(f"{len(ids)} {change.value}" for change, ids in summary.ids.items())
     say(told or "no links")
+    if summary.files_gone:
+        first, more = one_line(summary.files_gone[0]), len(summary.files_gone) - 1
+        named = f"{first} and {more} more files" if more else first
+        note(
+            f"links were retired that stood in {named}, not read by this scan. Deleted? Then all is well. If that is "
+            "another handbook of the same team, scan both in one command: that revives the links"
+        )
 
 
 def _tell_rest(result: ScanResult) -> None:
