@@ -65,7 +65,7 @@ def test_links_of_files_that_a_pruning_scan_did_not_read_are_pointed_out(
     (other / "x.md").write_text("https://docs.example.com/x\n")
     terminal.fine("scan", str(book), str(other), *NEW_OWNER)
     said = terminal.fine("scan", str(book), "--owner", "docs", "--prune")
-    assert "links were retired that stood in x.md, not read by this scan" in said.err
+    assert f"links were retired that stood in {other}/x.md, not read by this scan" in said.err
     assert "1 revived" in terminal.fine("scan", str(book), str(other), "--owner", "docs", "--prune").out
 
 

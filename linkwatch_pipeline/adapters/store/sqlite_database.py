@@ -117,7 +117,7 @@ class Database:
 
     def rows(self, table: Table[R], which: str, values: Sequence[Any]) -> list[R]:
         """The records that satisfy `which`: a condition, which an order and a limit may follow."""
-        with self._lock, _in_our_words(self._path):
+        with self._lock, in_our_words(self._path):
             found = self._connection.execute(f"{table.select} WHERE {which}", values).fetchall()
         return [table.decode(row) for row in found]
 
