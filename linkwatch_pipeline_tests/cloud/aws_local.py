@@ -48,7 +48,13 @@ STACK = "lw"
 FUNCTIONS = ("dispatch", "check", "notify", "health", "mail-events")
 ALARMS = {
     *(f"{name}ErrorsAlarm" for name in ("Dispatch", "Check", "Notify", "Health", "MailEvents")),
-    *("LateRunAlarm", "HeartbeatAlarm", "foundation-DeadLetterAlarm", "foundation-MailEventsDeadLetterAlarm"),
+    *(
+        "LateRunAlarm",
+        "CriticalAlarm",
+        "HeartbeatAlarm",
+        "foundation-DeadLetterAlarm",
+        "foundation-MailEventsDeadLetterAlarm",
+    ),
 }
 CONTACT = "links@example.com"
 CONCURRENCY = 4  # of checks side by side: each is a process here, and this machine may have two cores
@@ -249,7 +255,7 @@ class Play:
                 mails=len(self._mailbox()),
                 waiting=self._depth(self._outputs["QueueUrl"]),
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
-                metrics={name: self._metric(name) for name in ("RunLate", "Heartbeat")},
+                metrics={name: self._metric(name) for name in ("RunLate", "CriticalFindings", "Heartbeat")},
                 alarms=self._alarms(),
                 denied=self._denied(),
                 packed=self._packed(),
@@ -366,7 +372,7 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
         yield f"{broken} links are broken, each one transition, one notice, one mail"
     if found.waiting or found.dead_letters:
         yield "messages are left"
-    if found.metrics != {"RunLate": _late(run), "Heartbeat": 1}:
+    if found.metrics != {"RunLate": _late(run), "CriticalFindings": 0, "Heartbeat": 1}:
         yield "the metrics are not what the health check found"
     if sounding := [name for name, state in found.alarms.items() if state == "ALARM"]:
         yield f"nothing is wrong any more, and yet in alarm: {', '.join(sounding)}"
