@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import yaml
-from botocore.exceptions import BotoCoreError, ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
+from cloudformation import Stack
 from package_lambda import CannotPack, package
+from parameters import check_complete, check_name, check_settings, parameters_of
+from refusals import NotFine, Refused, say
 
-HERE = Path(__file__).resolve().parent
+from linkwatch_pipeline.settings.entries import KINDS
+
 # What the application takes from the foundation unless it is set.
 HANDED_OVER = (
     "TableName",
@@ -32,26 +36,26 @@ HANDED_OVER = (
     "MailEventsTopicArn",
     "AlertTopicArn",
 )
-WAIT = {"Delay": 5, "MaxAttempts": 360}
-
-
-class Refused(Exception):
-    """Said to the person as it is."""
+# The numbers of a home would hide the silence of the functions (docs/decisions/0045).
+NOT_OF_A_HOME = ("metrics_namespace",)
 
 
 class Deployment:
     """The two stacks of one name in one account and region.
 
     Args: session: whose region and credentials are used.
+    Raises: Refused for a name that cannot be used.
     """
 
     def __init__(self, name: str, session: Any) -> None:
         self.name = name
-        self.foundation = f"{name}-foundation"
-        self._stacks = session.client("cloudformation")
+        client = session.client("cloudformation")
+        self._foundation, self._application = Stack(client, f"{name}-foundation"), Stack(client, name)
         self._store = session.client("s3")
+        self._functions = session.client("lambda")
         self._account = session.client("sts").get_caller_identity()["Account"]
         self._region = session.region_name
+        check_name(name, self.bucket)
 
     @property
     def bucket(self) -> str:
@@ -59,65 +63,80 @@ class Deployment:
         return f"{self.name}-code-{self._account}-{self._region}"
 
     def deploy(self, settings: Mapping[str, str], *, code: str | None, extra: Sequence[Path] = ()) -> None:
-        """Make or update both stacks.
+        """Make or update both stacks. What can be known to be wrong is refused before anything is made.
 
         Args:
             settings: parameters of the templates, by name; what is not given stays as it is, or gets its default.
             code: a key in the bucket to go back to; None packs what is here.
             extra: further files to pack.
         """
-        templates = {name: _parameters(name) for name in ("foundation", "application")}
-        _check_settings(settings, templates)
-        key = code if code is not None else self._upload(extra)
-        self._bring(self.foundation, "foundation", _those_of(templates["foundation"], settings))
-        outputs = self.outputs(self.foundation)
+        templates = {name: parameters_of(name) for name in ("foundation", "application")}
+        of_foundation, of_application = (_those_of(each, settings) for each in templates.values())
+        self._check(settings, templates)
+        key = self._deployed_before(code) if code is not None else self._upload(extra)
+        self._foundation.bring("foundation", of_foundation)
+        outputs = self._foundation.outputs()
         handed_over = {name: outputs[name] for name in HANDED_OVER}
-        if self._exists(self.name):
+        if self._application.status() is not None:
             del handed_over["TableName"]  # it may have been set to a restored one: only a person changes it
-        given = handed_over | _those_of(templates["application"], settings)
+        given = handed_over | of_application
         given["AlertTopicArn"] = outputs["AlertTopicArn"]  # checked by the foundation, made there if none is given
-        self._bring(self.name, "application", {**given, "CodeBucket": self.bucket, "CodeKey": key})
+        self._application.bring("application", {**given, "CodeBucket": self.bucket, "CodeKey": key})
 
     def remove(self) -> None:
-        """Delete the application, the foundation and the zips. The table stays."""
-        table = self.outputs(self.foundation).get("TableName") if self._exists(self.foundation) else None
-        for stack in (self.name, self.foundation):
-            if self._exists(stack):
-                say(f"deleting stack {stack}")
-                self._stacks.delete_stack(StackName=stack)
-                self._stacks.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig=WAIT)
-        self._delete_bucket()
+        """Delete the application, the foundation and the zips. The table stays. Raises NotFine if there is nothing."""
+        table = self._foundation.outputs().get("TableName")
+        there = [stack for stack in (self._application, self._foundation) if stack.status() is not None]
+        for stack in there:
+            stack.delete()
+        if not self._delete_bucket() and not there:
+            raise NotFine(f"there is no stack {self.name} or {self._foundation.name} in {self._region}.")
         if table is not None:
             say(f"the table {table} is kept, with its bill; deploy/README.md says how to take it up again or delete it")
 
-    def outputs(self, stack: str) -> dict[str, str]:
-        """What a stack tells."""
-        described = self._stacks.describe_stacks(StackName=stack)["Stacks"][0]
-        return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", ())}
-
     def status(self) -> None:
-        for stack in (self.foundation, self.name):
-            if not self._exists(stack):
-                raise Refused(f"there is no stack {stack} in {self._region}.")
-            described = self._stacks.describe_stacks(StackName=stack)["Stacks"][0]
-            say(f"{stack}: {described['StackStatus']}")
-            for name, value in sorted(self.outputs(stack).items()):
+        for stack in (self._foundation, self._application):
+            status = stack.status()
+            if status is None:
+                raise NotFine(f"there is no stack {stack.name} in {self._region}.")
+            say(f"{stack.name}: {status}")
+            for name, value in sorted(stack.outputs().items()):
                 say(f"  {name} = {value}")
 
     def settings_of_a_home(self) -> str:
-        """Lines for the linkwatch.toml of a home that works on these stacks."""
-        outputs = self.outputs(self.foundation)
-        return (
-            f'profile = "aws"\ntable = "{outputs["TableName"]}"\nqueue_url = "{outputs["QueueUrl"]}"\n'
-            f'dead_letter_queue_url = "{outputs["DeadLetterQueueUrl"]}"'
-        )
+        """Lines for the linkwatch.toml of a home that works on these stacks: what the functions themselves go by."""
+        variables: dict[str, str] = {}
+        for output, function in self._application.outputs().items():
+            if output.endswith("FunctionName"):
+                known = self._functions.get_function_configuration(FunctionName=function)
+                variables.update(known["Environment"]["Variables"])
+        chosen = {name.removeprefix("LINKWATCH_").lower(): value for name, value in variables.items()}
+        values = {key: KINDS[key].read(chosen[key]) for key in KINDS if chosen.get(key) and key not in NOT_OF_A_HOME}
+        return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+
+    def _check(self, settings: Mapping[str, str], templates: Mapping[str, Any]) -> None:
+        check_settings(settings, templates)
+        self._foundation.check_usable()
+        self._application.check_usable()
+        of_foundation = {*settings, *self._foundation.values()}
+        of_application = {*settings, *self._application.values(), *HANDED_OVER, "CodeBucket", "CodeKey"}
+        check_complete(templates, {"foundation": of_foundation, "application": of_application})
+
+    def _deployed_before(self, key: str) -> str:
+        try:
+            self._store.head_object(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("404", "NoSuchBucket", "NoSuchKey"):
+                raise
+            raise Refused(f"there is no zip {key} in {self.bucket}; 'aws s3 ls {self.bucket}' lists them.") from error
+        return key
 
     def _upload(self, extra: Sequence[Path]) -> str:
-        self._make_bucket()
         with tempfile.TemporaryDirectory() as folder:
             packed = Path(folder) / "linkwatch-lambda.zip"
             package(packed, extra=tuple(extra))
             content = packed.read_bytes()
+        self._make_bucket()
         key = f"linkwatch-lambda-{hashlib.sha256(content).hexdigest()[:16]}.zip"
         say(f"uploading {len(content):,} bytes as {key}")
         self._store.put_object(Bucket=self.bucket, Key=key, Body=content)
@@ -145,96 +164,23 @@ class Deployment:
             },
         )
 
-    def _delete_bucket(self) -> None:
+    def _delete_bucket(self) -> bool:
+        """Whether there was one."""
         try:
             for page in self._store.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
                 for entry in page.get("Contents", ()):
                     self._store.delete_object(Bucket=self.bucket, Key=entry["Key"])
             self._store.delete_bucket(Bucket=self.bucket)
-            say(f"deleted bucket {self.bucket}")
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchBucket":
                 raise
-
-    def _bring(self, stack: str, template: str, settings: Mapping[str, str]) -> None:
-        """Make a stack or update it; CloudFormation takes back a change that fails."""
-        exists = self._exists(stack)
-        kept = set(self._current(stack)) - set(settings) if exists else set()
-        known = set(_parameters(template))
-        what = {
-            "StackName": stack,
-            "TemplateBody": (HERE / f"{template}.yaml").read_text(encoding="utf-8"),
-            "Capabilities": ["CAPABILITY_IAM"],
-            "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(settings.items())]
-            + [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept & known)],
-        }
-        if not exists:
-            say(f"making stack {stack}")
-            self._stacks.create_stack(**what, EnableTerminationProtection=False)
-            self._wait(stack, "stack_create_complete")
-            return
-        try:
-            self._stacks.update_stack(**what)
-        except ClientError as error:
-            if "No updates are to be performed" not in str(error):
-                raise
-            say(f"stack {stack} is as it should be")
-            return
-        say(f"updating stack {stack}")
-        self._wait(stack, "stack_update_complete")
-
-    def _wait(self, stack: str, waiter: str) -> None:
-        try:
-            self._stacks.get_waiter(waiter).wait(StackName=stack, WaiterConfig=WAIT)
-        except WaiterError as error:
-            raise Refused(f"stack {stack} was taken back: {self._first_failure(stack)}") from error
-
-    def _first_failure(self, stack: str) -> str:
-        events = self._stacks.describe_stack_events(StackName=stack)["StackEvents"]
-        failed = [event for event in events if event["ResourceStatus"].endswith("FAILED")]
-        if not failed:
-            return "no resource says why."
-        first = failed[-1]  # newest first
-        return f"{first['LogicalResourceId']}: {first.get('ResourceStatusReason', 'no reason is given')}"
-
-    def _current(self, stack: str) -> dict[str, str]:
-        described = self._stacks.describe_stacks(StackName=stack)["Stacks"][0]
-        return {each["ParameterKey"]: each.get("ParameterValue", "") for each in described.get("Parameters", ())}
-
-    def _exists(self, stack: str) -> bool:
-        try:
-            found = self._stacks.describe_stacks(StackName=stack)["Stacks"]
-        except ClientError as error:
-            if "does not exist" not in str(error):
-                raise
             return False
-        return any(each["StackStatus"] != "DELETE_COMPLETE" for each in found)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _parameters(template: str) -> dict[str, Any]:
-    """A template's parameters, by name."""
-
-    class Loader(yaml.SafeLoader):
-        """Takes CloudFormation's short forms for nothing: only parameters are looked at."""
-
-    Loader.add_multi_constructor("!", lambda loader, name, node: None)
-    read: dict[str, Any] = yaml.load((HERE / f"{template}.yaml").read_text(encoding="utf-8"), Loader)["Parameters"]
-    return read
+        say(f"deleted bucket {self.bucket}")
+        return True
 
 
 def _those_of(parameters: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name in parameters}
-
-
-def _check_settings(settings: Mapping[str, str], templates: Mapping[str, Mapping[str, Any]]) -> None:
-    known = {name for parameters in templates.values() for name in parameters} - {"CodeBucket", "CodeKey"}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        raise Refused(f"there is no parameter {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -274,9 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 deployment.remove()
             else:
                 deployment.status()
-    except (Refused, CannotPack) as problem:
-        print(f"stacks.py: {problem}", file=sys.stderr)
-        return 2
+    except (Refused, NotFine, CannotPack, OSError) as problem:
+        say(f"stacks.py: {problem}")
+        return 1 if isinstance(problem, NotFine) else 2
     return 0
 
 

@@ -107,7 +107,7 @@ def notify(event: Event, context: Context) -> dict[str, Any]:
 
 @_logged
 def health(event: Event, context: Context) -> dict[str, Any]:
-    """Look whether all is well; publishes RunLate and a heartbeat. Its role may only read the table."""
+    """Look whether all is well; publishes numbers and a heartbeat. Its role may only read the table."""
     parts = app()
     findings = watch_health(
         parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, surveyor=surveyor(), only_reads=True

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.health import in_order, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
-from linkwatch_pipeline.domain.health_findings import Finding
+from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
@@ -143,10 +143,17 @@ class _Number:
 
 
 def _numbers(facts: HealthFacts, findings: Sequence[Finding]) -> Iterator[_Number]:
-    """What is drawn and alarmed on, beside the heartbeat. `RunLate` is above 0 while a run is late or missing."""
+    """What is drawn and alarmed on, beside the heartbeat. `RunLate` is above 0 while a run is late or missing.
+
+    `CriticalFindings` leaves out these runs and dead letters, which have alarms of their own: one that sounds already
+    says nothing of what comes on top.
+    """
     late = ("run_late", "run_missing")
+    alarmed_apart = (*late, "dead_letters")
+    critical = [f for f in findings if f.severity is Severity.CRITICAL and f.code not in alarmed_apart]
     waiting = [n for n in facts.unsettled if n.status is not NoticeStatus.HELD and n.release_at is not None]
     yield _Number(name="RunLate", value=sum(finding.code in late for finding in findings))
+    yield _Number(name="CriticalFindings", value=len(critical))
     yield _Number(name="DeadLetters", value=facts.dead_letters)
     yield _Number(name="NoticesWaiting", value=len(waiting))
     yield _Number(name="NoticesRetried", value=sum(n.attempts > 0 for n in waiting))

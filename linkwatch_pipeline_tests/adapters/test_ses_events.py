@@ -35,6 +35,7 @@ BOUNCE = MailEvent(
 )
 
 
+GREETING = "Successfully validated SNS topic for Amazon SES event publishing."
 KEYS = ("eventType", "mail", "bounce", "tags", "Body", "Message", "Records", "Messages", "Type", "TopicArn", "Sns")
 
 
@@ -119,6 +120,15 @@ def test_feedback_of_an_identity_is_read_like_an_event() -> None:
 def test_what_says_nothing_about_a_mail_is_passed_over(document: dict[str, Any]) -> None:
     assert read_events(json.dumps(in_queue(document))) == [None]
     assert read_events(json.dumps(document)) == [None]
+
+
+def test_the_greeting_of_ses_is_passed_over_bare_too_and_nothing_else_that_is_no_json() -> None:
+    """Where the subscription delivers raw, as `deploy/foundation.yaml` has it, no envelope is around it."""
+    assert read_events(GREETING) == read_events(json.dumps({"body": GREETING})) == [None]
+    assert read_events(f"{GREETING}\n{json.dumps(bounce())}") == [None, BOUNCE]
+    for text in (f"Not {GREETING}", "Hello", json.dumps({"Type": "Notification", "TopicArn": "a", "Message": "Hello"})):
+        with pytest.raises(InvalidInput, match="not JSON"):
+            read_events(text)
 
 
 JSON = st.recursive(

@@ -49,7 +49,13 @@ FUNCTIONS = ("dispatch", "check", "notify", "health", "mail-events")
 LATE_ALARM = "LateRunAlarm"
 ALARMS = {
     *(f"{name}ErrorsAlarm" for name in ("Dispatch", "Check", "Notify", "Health", "MailEvents")),
-    *(LATE_ALARM, "HeartbeatAlarm", "foundation-DeadLetterAlarm", "foundation-MailEventsDeadLetterAlarm"),
+    *(
+        LATE_ALARM,
+        "CriticalAlarm",
+        "HeartbeatAlarm",
+        "foundation-DeadLetterAlarm",
+        "foundation-MailEventsDeadLetterAlarm",
+    ),
 }
 CONTACT = "links@example.com"
 CONCURRENCY = 4  # of checks side by side: each is a process here, and this machine may have two cores
@@ -253,7 +259,7 @@ class Play:
                 mails=len(self._mailbox()),
                 waiting=self._depth(self._outputs["QueueUrl"]),
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
-                metrics={name: self._metric(name) for name in ("RunLate", "Heartbeat")},
+                metrics={name: self._metric(name) for name in ("RunLate", "CriticalFindings", "Heartbeat")},
                 alarms=self._alarms(),
                 late_lately=self._was_late_lately(looked_at),
                 denied=self._denied(),
@@ -377,7 +383,7 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
         yield f"{broken} links are broken, each one transition, one notice, one mail"
     if found.waiting or found.dead_letters:
         yield "messages are left"
-    if found.metrics != {"RunLate": _late(run), "Heartbeat": 1}:
+    if found.metrics != {"RunLate": _late(run), "CriticalFindings": 0, "Heartbeat": 1}:
         yield "the metrics are not what the health check found"
     if missing := ALARMS - set(found.alarms):
         yield f"alarms are not there: {', '.join(sorted(missing))}"

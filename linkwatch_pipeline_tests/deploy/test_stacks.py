@@ -1,20 +1,24 @@
-"""One command deploys both stacks on the emulator, again changes nothing, and one removes them; the table stays.
-
-What CloudFormation does with a change that fails, no emulator here shows.
-"""
+"""One command deploys both stacks on the emulator, again changes nothing, and one removes them; the table stays."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from shutil import copy
+from types import ModuleType
 
 import pytest
 
+from linkwatch_pipeline.settings import Settings, load_settings
 from linkwatch_pipeline_tests.cloud.ministack import Cloud, started_ministack
-from linkwatch_pipeline_tests.deploy.templates import DEPLOY
+from linkwatch_pipeline_tests.deploy.templates import DEPLOY, ROOT
 
 REQUIRED = {"Contact": "links@example.com", "MailFrom": "links@example.com", "MailIdentity": "example.com"}
 
@@ -26,11 +30,12 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         yield started
 
 
-def stacks(cloud: Cloud, *arguments: str) -> tuple[int, str, str]:
-    """Run the command; its exit code, what it printed, what it said."""
+def stacks(cloud: Cloud, *arguments: str, name: str = "lw", folder: Path = DEPLOY) -> tuple[int, str, str]:
+    """Run the command; its exit code, what it printed, what it said. Args: folder: that it and its templates are in."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")} | dict(cloud.env)
-    command = [sys.executable, str(DEPLOY / "stacks.py"), "--name", "lw", *arguments]
+    command = [sys.executable, str(folder / "stacks.py"), "--name", name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=env, cwd=Path(os.sep))
+    assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
 
 
@@ -41,21 +46,22 @@ def settings(**given: str) -> list[str]:
 def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED, ScheduleState="DISABLED"))
     assert code == 0, said
-    assert printed.splitlines()[0] == 'profile = "aws"'
+    assert set(tomllib.loads(printed)) >= {"contact", "table", "queue_url", "dead_letter_queue_url"}
     functions = {f["FunctionName"]: f for f in cloud.client("lambda").list_functions()["Functions"]}
     assert sorted(functions) == ["lw-check", "lw-dispatch", "lw-health", "lw-mail-events", "lw-notify"]
     assert functions["lw-check"]["Timeout"] == 30
     schedules = cloud.client("scheduler").list_schedules()["Schedules"]
     assert sorted(s["State"] for s in schedules) == ["DISABLED", "DISABLED", "ENABLED", "ENABLED"]
-    table = printed.split('table = "')[1].partition('"')[0]
+    table = tomllib.loads(printed)["table"]
     cloud.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
 
     code, _, said = stacks(cloud, "deploy")
     assert code == 0, said
     assert said.count("is as it should be") == 2  # what was set before is still set
 
-    code, _, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED", TableName="restored"))
+    code, printed, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED", TableName="restored"))
     assert code == 0, said
+    assert tomllib.loads(printed)["table"] == "restored"
     assert "updating stack lw\n" in said
     assert stacks(cloud, "deploy")[2].count("is as it should be") == 2
     variables = cloud.client("lambda").get_function_configuration(FunctionName="lw-check")["Environment"]["Variables"]
@@ -72,14 +78,144 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert cloud.client("dynamodb").scan(TableName=table)["Count"] == 1
 
 
-def test_a_parameter_that_does_not_exist_is_refused_before_anything_is_made(cloud: Cloud) -> None:
-    code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED, Contacts="x"))
-    assert (code, printed) == (2, "")
-    assert "there is no parameter Contacts; there are AlertEmail" in said
-    assert "Traceback" not in said
+def test_a_home_of_the_printed_lines_does_as_the_functions_do(cloud: Cloud, tmp_path: Path) -> None:
+    given = {"MailFrom": "links@docs.example.com", "AllowedHosts": "docs.example.com,example.org", "Confirm": "3"}
+    given |= {"Breaker": "false", "Canaries": "one,two", "MaximumConcurrency": "7", "MetricsNamespace": "theirs"}
+    code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED | given), name="home")
+    assert code == 0, said
+    (tmp_path / "linkwatch.toml").write_text(printed, encoding="utf-8")
+    home = asdict(load_settings(tmp_path / "linkwatch.toml", env={}))
+    assert (home["mail"], home["mail_from"]) == ("ses", "links@docs.example.com")
+    assert (home["ses_configuration_set"], home["confirm"]) == ("home-mails", 3)
+    functions = cloud.client("lambda")
+    for function in ("check", "dispatch", "health", "mail-events", "notify"):
+        known = functions.get_function_configuration(FunctionName=f"home-{function}")["Environment"]["Variables"]
+        used = asdict(load_settings(Path("none"), env=known))
+        for key in (name.removeprefix("LINKWATCH_").lower() for name in known):
+            assert home[key] == used[key] or key == "metrics_namespace", key
+    assert home["metrics_namespace"] == Settings().metrics_namespace
+    assert stacks(cloud, "remove", name="home")[0] == 0
+
+
+class TestFailures:
+    """CloudFormation's own course, as the emulator has it: a resource cannot be made, and the stack goes back."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """A copy of the folder, whose templates may be spoiled."""
+        (tmp_path / "linkwatch_pipeline").symlink_to(ROOT / "linkwatch_pipeline")
+        (tmp_path / "deploy").mkdir()
+        for file in (*DEPLOY.glob("*.py"), *DEPLOY.glob("*.yaml")):
+            copy(file, tmp_path / "deploy")
+        return tmp_path / "deploy"
+
+    @staticmethod
+    def spoil(folder: Path, template: str, resource: str) -> None:
+        """Give a template, as it is released, one resource that cannot be made."""
+        text = (DEPLOY / f"{template}.yaml").read_text(encoding="utf-8")
+        cannot_be = (
+            f"{resource}:\n    Type: AWS::Lambda::Url\n    Properties: {{AuthType: NONE, TargetFunctionArn: none}}\n"
+        )
+        spoiled = text.replace("\nResources:\n", f"\nResources:\n  {cannot_be}")
+        (folder / f"{template}.yaml").write_text(spoiled, encoding="utf-8")
+
+    def test_a_first_attempt_that_failed_says_why_and_stands_in_nobody_s_way(self, cloud: Cloud, folder: Path) -> None:
+        self.spoil(folder, "application", "Wrong")
+        code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED, Confirm="2"), name="first", folder=folder)
+        assert (code, printed) == (1, ""), said
+        assert "stacks.py: stack first is ROLLBACK_COMPLETE: Wrong: Lambda function not found" in said
+        code, printed, said = stacks(cloud, "deploy", *settings(Breaker="false"), name="first")
+        assert code == 0, said
+        assert "deleted and made anew" in said
+        assert tomllib.loads(printed)["confirm"] == 2  # what was set at the first attempt is still set
+        assert stacks(cloud, "remove", name="first")[0] == 0
+
+    def test_a_later_update_that_fails_names_its_own_fault_and_not_an_earlier_one(
+        self, cloud: Cloud, folder: Path
+    ) -> None:
+        assert stacks(cloud, "deploy", *settings(**REQUIRED), name="later", folder=folder)[0] == 0
+        for fault in ("Former", "Latter"):
+            self.spoil(folder, "application", fault)
+            code, _, said = stacks(cloud, "deploy", name="later", folder=folder)
+            assert code == 1, said
+            assert f"stack later is UPDATE_ROLLBACK_COMPLETE: {fault}: " in said
+        assert stacks(cloud, "remove", name="later")[0] == 0
+
+    def test_a_state_that_a_person_has_to_mend_is_told_before_anything_is_made(self, cloud: Cloud) -> None:
+        stack = {"StackName": "review-foundation", "TemplateBody": (DEPLOY / "foundation.yaml").read_text()}
+        cloud.client("cloudformation").create_change_set(**stack, ChangeSetName="one", ChangeSetType="CREATE")
+        code, _, said = stacks(cloud, "deploy", *settings(**REQUIRED), name="review")
+        assert code == 1
+        assert "stack review-foundation is REVIEW_IN_PROGRESS: somebody made a change set" in said
+        assert not [b for b in cloud.client("s3").list_buckets()["Buckets"] if b["Name"].startswith("review")]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """What judges names and values, found as `stacks.py` finds it."""
+    monkeypatch.syspath_prepend(str(DEPLOY))
+    return import_module("parameters")
+
+
+class TestRefusals:
+    """Before anything is made."""
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"Contacts": "x"}, "there is no parameter Contacts; there are AlertEmail"),
+            ({"CodeKey": "x"}, "there is no parameter CodeKey; there are AlertEmail"),
+            ({"Contact": "our team"}, "Contact must be a URL or an e-mail address, without spaces"),
+            ({"MailFrom": "nobody"}, "MailFrom must look like ^[^@\\s]+@[^@\\s]+$, not 'nobody'."),
+            ({"Confirm": "0"}, "Confirm must be a whole number from 1 to 10, not '0'."),
+            ({"Confirm": "two"}, "Confirm must be a whole number from 1 to 10, not 'two'."),
+            ({"NetworkProfile": "none"}, "NetworkProfile must be one of plain, egress, not 'none'."),
+            ({"Breaker": "yes"}, "Breaker must be one of true, false, not 'yes'."),
+            ({"AlertTopicArn": "team"}, "AlertTopicArn must be the ARN of a standard SNS topic, or empty, not 'team'."),
+        ],
+    )
+    def test_a_parameter_is_refused_by_name(self, judge: ModuleType, given: dict[str, str], words: str) -> None:
+        templates = {name: judge.parameters_of(name) for name in ("foundation", "application")}
+        judge.check_settings(REQUIRED | {"AlertTopicArn": "", "AlertEmail": "a@b.example"}, templates)
+        with pytest.raises(judge.Refused, match=re.escape(words)):
+            judge.check_settings(REQUIRED | given, templates)
+
+    @pytest.mark.parametrize("name", ["Bad_Name", "9lives", "two--hyphens", "end-", "sthree-lw", "Links", "", "lw\n"])
+    def test_a_name_that_a_bucket_or_a_stack_cannot_have_is_refused(self, judge: ModuleType, name: str) -> None:
+        judge.check_name("lw-2", "lw-2-code-000000000000-us-east-1")
+        with pytest.raises(judge.Refused, match="cannot be used"):
+            judge.check_name(name, "bucket")
+
+    def test_a_name_whose_bucket_would_be_too_long_is_refused(self, judge: ModuleType) -> None:
+        judge.check_name("l" * 35, "l" * 35 + "-code-000000000000-us-east-1")
+        with pytest.raises(judge.Refused, match="may have 35 characters, it has 36"):
+            judge.check_name("l" * 36, "l" * 36 + "-code-000000000000-us-east-1")
+
+    @pytest.mark.parametrize(
+        ("arguments", "name", "words"),
+        [
+            (settings(Contact="links@example.com"), "fresh", 'Add ARGS="--set MailFrom=... --set MailIdentity=..."'),
+            (settings(**REQUIRED, Confirm="0"), "fresh", "Confirm must be"),
+            (settings(**REQUIRED), "Bad_Name", "NAME 'Bad_Name' cannot be used"),
+            ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
+            ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
+        ],
+        ids=["missing", "value", "name", "zip", "file"],
+    )
+    def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
+        code, printed, said = stacks(cloud, "deploy", *arguments, name=name)
+        assert (code, printed) == (2, "")
+        assert words in said
+        assert not [b for b in cloud.client("s3").list_buckets()["Buckets"] if b["Name"].startswith(name)]
+        stacks_there = cloud.client("cloudformation").list_stacks()["StackSummaries"]
+        assert not [stack for stack in stacks_there if stack["StackName"].startswith(name)]
 
 
 def test_without_stacks_there_is_no_status_and_nothing_to_remove(cloud: Cloud) -> None:
-    code, _, said = stacks(cloud, "status")
-    assert (code, said) == (2, "stacks.py: there is no stack lw-foundation in us-east-1.\n")
-    assert stacks(cloud, "remove")[0] == 0
+    assert stacks(cloud, "status", name="typo") == (
+        1,
+        "",
+        "stacks.py: there is no stack typo-foundation in us-east-1.\n",
+    )
+    removed = stacks(cloud, "remove", name="typo")
+    assert removed == (1, "", "stacks.py: there is no stack typo or typo-foundation in us-east-1.\n")

@@ -240,13 +240,15 @@ class TestAlarms:
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 600  # two looks of five minutes each
         assert "Dimensions" not in alarm  # as the numbers are put
 
-    def test_a_late_run_holds_its_alarm_between_two_looks(self) -> None:
-        alarm = ALARMS["LateRunAlarm"]
-        assert (alarm["MetricName"], alarm["Statistic"], alarm["TreatMissingData"]) == ("RunLate", "Maximum", "ignore")
+    @pytest.mark.parametrize(("name", "number"), [("LateRunAlarm", "RunLate"), ("CriticalAlarm", "CriticalFindings")])
+    def test_what_a_look_finds_holds_its_alarm_between_two_looks(self, name: str, number: str) -> None:
+        alarm = ALARMS[name]
+        assert (alarm["MetricName"], alarm["Statistic"], alarm["TreatMissingData"]) == (number, "Maximum", "ignore")
         assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 60
         assert "Dimensions" not in alarm
         assert alarm["Namespace"] == ALARMS["HeartbeatAlarm"]["Namespace"] == {"Ref": "MetricsNamespace"}
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": "AlertTopicArn"}]
 
     def test_every_function_has_one_for_its_errors(self) -> None:
         watched = [

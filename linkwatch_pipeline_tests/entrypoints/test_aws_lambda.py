@@ -227,6 +227,7 @@ class TestNotify:
             records = [
                 {"messageId": "1", "body": json.dumps(event)},
                 {"messageId": "2", "body": "no JSON"},
+                {"messageId": "3", "body": "Successfully validated SNS topic for Amazon SES event publishing."},
             ]
             told = functions.call("mail_events", {"Records": records})
             assert told == {"batchItemFailures": [{"itemIdentifier": "2"}]}

@@ -13,6 +13,7 @@ import pytest
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import DeliveryFailure, InvalidInput
+from linkwatch_pipeline.domain.health_findings import Severity
 from linkwatch_pipeline.domain.runs import RunState, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Store
@@ -202,6 +203,7 @@ def test_the_numbers_say_what_piles_up(office: Office) -> None:
     watch_health(office.store, numbers, clock=office.clock)
     assert numbers == {
         "RunLate": 1.0,  # nobody made this week's
+        "CriticalFindings": 0,
         "Heartbeat": 1.0,
         "DeadLetters": 0,
         "NoticesWaiting": 2,
@@ -210,6 +212,21 @@ def test_the_numbers_say_what_piles_up(office: Office) -> None:
         "OldestNoticeAge": 180.0,
         "LinksUnseen": 0,
     }
+
+
+def test_everything_critical_is_counted_for_an_alarm_beside_that_of_late_runs(office: Office) -> None:
+    office.employ()
+    office.provider.answers = [refusal(DeliveryFailure.NOT_ACCEPTED)]
+    office.break_link("a")
+    office.deliver()
+    until(office, after(hours=1, minutes=10))
+    numbers = Numbers()
+    found = watch_health(office.store, numbers, clock=office.clock)
+    assert [finding.code for finding in found if finding.severity is Severity.CRITICAL] == [
+        "run_missing",
+        "notice_overdue",
+    ]
+    assert (numbers["RunLate"], numbers["CriticalFindings"]) == (1, 1)
 
 
 def test_a_run_written_by_a_clock_that_is_ahead_is_found(office: Office) -> None:

@@ -25,6 +25,8 @@ _KINDS = {
     "Bounce": MailEventKind.BOUNCE,
     "Complaint": MailEventKind.COMPLAINT,
 }
+# What SES says once to a topic that it is to tell of mails. It is a plain sentence, in an envelope or bare.
+_GREETING = "Successfully validated SNS topic"
 _MEND = "Give events of Amazon SES as JSON: bare, or as SNS or SQS wrapped them."
 
 
@@ -50,6 +52,8 @@ def _parsed(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:
+        if text.strip().startswith(_GREETING):
+            return _GREETING
         raise InvalidInput("mail event", "this is not JSON", _MEND) from None
 
 
@@ -57,6 +61,8 @@ def _unwrapped(document: object) -> Iterator[MailEvent | None]:
     if isinstance(document, list):
         for item in document:
             yield from _unwrapped(item)
+    elif document == _GREETING:
+        yield None
     elif not isinstance(document, Mapping):
         raise InvalidInput("mail event", "this is no JSON object", _MEND)
     elif "eventType" in document or "notificationType" in document:
@@ -80,13 +86,8 @@ def _inside(envelope: Mapping[str, Any]) -> object:
     if isinstance(envelope.get("Sns"), Mapping):
         return envelope["Sns"]
     if envelope.get("Type", "Notification") == "Notification" and isinstance(envelope.get("Message"), str):
-        return _notification(envelope["Message"])
+        return _parsed(envelope["Message"])
     return None
-
-
-def _notification(message: str) -> object:
-    """SES greets a new topic with a plain sentence."""
-    return _parsed(message) if message.lstrip().startswith("{") else None
 
 
 def _event(document: Mapping[str, Any]) -> MailEvent | None:

@@ -1,0 +1,87 @@
+"""The parameters of the templates, and what can be known to be wrong with them before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from refusals import Refused
+
+HERE = Path(__file__).resolve().parent
+# The deployment sets these itself.
+NOT_SET_BY_HAND = {"CodeBucket", "CodeKey"}
+# A bucket, functions and logs are named after the stack: NAME-code-ACCOUNT-REGION is the longest of these names.
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_NAMES_OF_AMAZON = ("sthree-", "amzn-s3-demo-")
+_LONGEST_BUCKET = 63
+
+Parameters = Mapping[str, Any]
+
+
+def parameters_of(template: str) -> Parameters:
+    """A template's parameters, by name."""
+
+    class Loader(yaml.SafeLoader):
+        """Takes CloudFormation's short forms for nothing: only parameters are looked at."""
+
+    Loader.add_multi_constructor("!", lambda loader, name, node: None)
+    read: Parameters = yaml.load((HERE / f"{template}.yaml").read_text(encoding="utf-8"), Loader)["Parameters"]
+    return read
+
+
+def check_name(name: str, bucket: str) -> None:
+    """Raise Refused for a name that CloudFormation or S3 would refuse, half-way. Args: bucket: as it would be named."""
+    if not _NAME.fullmatch(name) or name.startswith(_NAMES_OF_AMAZON):
+        raise Refused(
+            f"NAME {name!r} cannot be used: a stack and a bucket are named after it. Take small letters, digits and "
+            "single hyphens, a letter first, such as linkwatch-test."
+        )
+    if len(bucket) > _LONGEST_BUCKET:
+        most = _LONGEST_BUCKET - (len(bucket) - len(name))
+        raise Refused(f"NAME {name!r} is too long: in this region it may have {most} characters, it has {len(name)}.")
+
+
+def check_settings(settings: Mapping[str, str], templates: Mapping[str, Parameters]) -> None:
+    """Raise Refused for a parameter that does not exist, or a value that CloudFormation would refuse.
+
+    Args: templates: what each takes. What several take is judged as the first has it, which hands it on.
+    """
+    known = {name for parameters in templates.values() for name in parameters} - NOT_SET_BY_HAND
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise Refused(f"there is no parameter {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
+    problems = []
+    for name, value in settings.items():
+        described = next(parameters[name] for parameters in templates.values() if name in parameters)
+        problems += [f"{name} {problem}, not {value!r}." for problem in _problems(described, value)]
+    if problems:
+        raise Refused(" ".join(problems))
+
+
+def check_complete(templates: Mapping[str, Parameters], given: Mapping[str, set[str]]) -> None:
+    """Raise Refused if a template lacks what it has no default for. Args: given: what each gets, from wherever."""
+    missing = {
+        name: described["Description"]
+        for template, parameters in templates.items()
+        for name, described in parameters.items()
+        if "Default" not in described and name not in given[template]
+    }
+    if missing:
+        words = "; ".join(f"{name} ({about.rstrip('.')})" for name, about in missing.items())
+        example = " ".join(f"--set {name}=..." for name in missing)
+        raise Refused(f'not everything is given that has no default: {words}. Add ARGS="{example}".')
+
+
+def _problems(described: Mapping[str, Any], value: str) -> Iterator[str]:
+    """What a value must be and is not."""
+    if "AllowedValues" in described and value not in map(str, described["AllowedValues"]):
+        yield f"must be one of {', '.join(map(str, described['AllowedValues']))}"
+    if "AllowedPattern" in described and not re.fullmatch(described["AllowedPattern"], value):
+        yield described.get("ConstraintDescription", f"must look like {described['AllowedPattern']}").rstrip(".")
+    if described["Type"] == "Number":
+        lowest, highest = described.get("MinValue", 0), described.get("MaxValue", float("inf"))
+        if not re.fullmatch(r"[0-9]{1,15}", value) or not lowest <= int(value) <= highest:
+            yield f"must be a whole number from {lowest} to {highest}"
