@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from linkwatch_pipeline.adapters.clock import wait
 from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
@@ -11,11 +13,18 @@ from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
 from linkwatch_pipeline.settings import Settings
 
 
+def is_emulated(settings: Settings) -> bool:
+    """Whether the table is on an emulator, on purpose: `allow_endpoint` alone may be left over from a test."""
+    if not settings.allow_endpoint:
+        return False
+    with _extra_needed():
+        from linkwatch_pipeline.adapters.store.dynamodb import is_amazons, make_client
+    return not is_amazons(make_client(allow_endpoint=True))
+
+
 def open_table(settings: Settings, clock: Clock, chance: Chance) -> Store:
-    try:
+    with _extra_needed():
         from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
-    except ModuleNotFoundError as error:
-        raise MissingExtra("aws", "the profile 'aws'") from error
     return DynamoStore.open(
         settings.table,
         clock=clock,
@@ -46,3 +55,11 @@ def open_shared_queue(settings: Settings) -> Queue:
     from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 
     return SqsQueue.connect(queue_url=settings.queue_url, dead_letter_url=settings.dead_letter_queue_url)
+
+
+@contextmanager
+def _extra_needed() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra("aws", "the profile 'aws'") from error

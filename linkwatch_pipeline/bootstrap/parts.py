@@ -16,7 +16,7 @@ from linkwatch_pipeline.bootstrap.alarms import open_alarm_destinations, open_al
 from linkwatch_pipeline.bootstrap.aws import open_cloudwatch, open_shared_queue, open_table
 from linkwatch_pipeline.bootstrap.identity import user_agent
 from linkwatch_pipeline.bootstrap.local import grouping, make_memory_queue, open_database, open_metrics_file
-from linkwatch_pipeline.bootstrap.mail import mail_destination, open_notifier
+from linkwatch_pipeline.bootstrap.mail import mail_destination, open_notifier, refuse_a_private_mailbox
 from linkwatch_pipeline.bootstrap.warehouse import bucket_copy, make_history, open_reports, open_warehouse
 from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.breaker import BreakerRules
@@ -123,6 +123,10 @@ class Parts:
     def notifier(self) -> Notifier:
         """How mails go out. Raises ConfigurationError if that cannot be as it is set."""
         return open_notifier(self.settings, self.home, smtp_password=self.smtp_password, ssl_context=self.ssl_context)
+
+    def require_mailer(self) -> None:
+        """Raise ConfigurationError if a delivery from here would count as one and reach nobody."""
+        refuse_a_private_mailbox(self.settings)
 
     @property
     def mail_destination(self) -> str:

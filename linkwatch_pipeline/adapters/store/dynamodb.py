@@ -85,10 +85,14 @@ def make_client(*, allow_endpoint: bool) -> Any:
             f"DynamoDB cannot be used: {str(error).rstrip('.')}. Set region and credentials the way boto3 looks for "
             "them, such as AWS_DEFAULT_REGION and AWS_PROFILE."
         ) from error
-    endpoint = str(client.meta.endpoint_url)
-    if not allow_endpoint and not (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
+    if not allow_endpoint and not is_amazons(client):
         raise ConfigurationError(
-            f"the endpoint {endpoint} is not Amazon's: what is written there may not last. Take AWS_ENDPOINT_URL or "
-            "endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
+            f"the endpoint {client.meta.endpoint_url} is not Amazon's: what is written there may not last. Take "
+            "AWS_ENDPOINT_URL or endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
         )
     return client
+
+
+def is_amazons(client: Any) -> bool:
+    """Whether a client speaks with Amazon, and not with an emulator."""
+    return (urlsplit(str(client.meta.endpoint_url)).hostname or "").endswith(_AMAZON)
