@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from linkwatch_pipeline.adapters.clock import wait
-from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra
+from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra, QueueError, StoreError
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
 from linkwatch_pipeline.settings import Settings
@@ -55,6 +55,18 @@ def open_shared_queue(settings: Settings) -> Queue:
     from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 
     return SqsQueue.connect(queue_url=settings.queue_url, dead_letter_url=settings.dead_letter_queue_url)
+
+
+def verify_service(settings: Settings, store: Store, queue: Queue) -> None:
+    """Raise ConfigurationError, naming the setting, unless the table and the work queue let us work."""
+    try:
+        store.verify()
+    except StoreError as why:
+        raise ConfigurationError(f"the table of the setting table, {settings.table!r}, cannot be used: {why}") from why
+    try:
+        queue.verify()
+    except QueueError as why:
+        raise ConfigurationError(f"the queue of the setting queue_url, {settings.queue_url}: {why}") from why
 
 
 @contextmanager

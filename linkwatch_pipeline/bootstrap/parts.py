@@ -13,7 +13,7 @@ from linkwatch_pipeline.adapters.fetch.policy import Policy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import Home
 from linkwatch_pipeline.bootstrap.alarms import open_alarm_destinations, open_alarm_memory
-from linkwatch_pipeline.bootstrap.aws import open_cloudwatch, open_shared_queue, open_table
+from linkwatch_pipeline.bootstrap.aws import open_cloudwatch, open_shared_queue, open_table, verify_service
 from linkwatch_pipeline.bootstrap.identity import user_agent
 from linkwatch_pipeline.bootstrap.local import grouping, make_memory_queue, open_database, open_metrics_file
 from linkwatch_pipeline.bootstrap.mail import mail_destination, open_notifier, refuse_a_private_mailbox
@@ -177,6 +177,10 @@ class Parts:
     def shared_queue(self) -> Queue:
         """The queue of all workers. Raises ConfigurationError in a profile that has none."""
         return open_shared_queue(self.settings)
+
+    def require_service(self) -> None:
+        """Raise ConfigurationError unless the store and the queue of all workers are there and let us work."""
+        verify_service(self.settings, self.store, self.shared_queue)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""

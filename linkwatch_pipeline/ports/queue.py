@@ -25,6 +25,10 @@ class Queue(Protocol):
     After `max_receives` deliveries (5) a message becomes a dead letter instead of coming back.
     """
 
+    def verify(self) -> None:
+        """Raise QueueError, saying why, unless the queue is there and answers us. No message is touched."""
+        ...
+
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay` (0 to 900 s)."""
         ...

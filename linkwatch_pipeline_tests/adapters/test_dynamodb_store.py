@@ -15,13 +15,13 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
-from linkwatch_pipeline.domain.errors import ConfigurationError, StaleWrite, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import ConfigurationError, StaleWrite, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after, an_observation, dispatched
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, fault_proxy
+from linkwatch_pipeline_tests.cloud.fault_proxy import Call, Fault, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
@@ -286,6 +286,33 @@ def test_a_check_takes_at_most_twelve_and_a_half_write_units_with_its_dispatch(c
 
 
 # opening
+
+
+def test_a_trial_finds_out_what_would_fail_in_every_check(client: Any, name: str) -> None:
+    store = store_on(client, name)
+    store.verify()
+    assert client.scan(TableName=name)["Count"] == 0
+    with pytest.raises(StoreUnusable, match="table is not there"):
+        store_on(client, f"{name}-absent").verify()
+    client.create_table(
+        TableName=f"{name}-other",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )
+    with pytest.raises(StoreError, match="refused a request"):
+        store_on(client, f"{name}-other").verify()
+
+
+def test_a_table_that_may_be_read_and_not_written_fails_the_trial(ministack: Cloud, name: str) -> None:
+    def no_writes(call: Call) -> Fault | None:
+        return Fault.SERVER_ERROR if call.operation == "PutItem" else None
+
+    with fault_proxy(ministack) as proxy:
+        store = store_on(proxy.cloud.client("dynamodb", config=CLIENT), name, budget=timedelta(seconds=0.2))
+        proxy.begin(no_writes)
+        with pytest.raises(StoreUnavailable, match="does not serve"):
+            store.verify()
 
 
 def test_a_table_that_is_not_there_is_named(client: Any) -> None:

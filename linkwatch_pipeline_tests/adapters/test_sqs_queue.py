@@ -126,13 +126,14 @@ def test_what_sqs_does_not_take_is_said(case: Case, sender_fault: bool) -> None:
     assert bodies(case) == []
 
 
-@pytest.mark.parametrize("call", ["send", "receive", "acknowledge", "change_visibility", "dead_letters"])
+@pytest.mark.parametrize("call", ["verify", "send", "receive", "acknowledge", "change_visibility", "dead_letters"])
 def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> None:
     gone = SqsQueue(
         case.client, queue_url=f"{case.url}-absent", dead_letter_url=f"{case.dead_url}-absent", wait=timedelta(0)
     )
     receipt = Receipt(job=job(), handle="h", receive_count=1)
     calls: dict[str, Callable[[], object]] = {
+        "verify": gone.verify,
         "send": lambda: gone.send([job()]),
         "receive": gone.receive,
         "acknowledge": lambda: gone.acknowledge(receipt),

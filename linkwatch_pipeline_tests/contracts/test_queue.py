@@ -83,6 +83,13 @@ def test_an_empty_queue_gives_nothing(case: QueueCase) -> None:
     assert case.queue.dead_letters() == []
 
 
+def test_a_queue_that_is_there_says_so_and_no_message_is_touched(case: QueueCase) -> None:
+    case.queue.send([job()])
+    case.queue.verify()
+    (receipt,) = case.queue.receive()
+    assert receipt.receive_count == 1
+
+
 def test_a_message_arrives_whole(case: QueueCase) -> None:
     case.queue.send([job()])
     (receipt,) = case.queue.receive()

@@ -295,6 +295,9 @@ class EmptiedQueue:
     def dead_letters(self) -> list[CheckJob]:
         return self.inner.dead_letters()
 
+    def verify(self) -> None:
+        self.inner.verify()
+
     def remove_dead_letter(self, job_id: str) -> bool:
         return self.inner.remove_dead_letter(job_id)
 

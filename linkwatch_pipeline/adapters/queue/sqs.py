@@ -69,6 +69,11 @@ class SqsQueue:
             client = boto3.client("sqs", config=config)
         return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
 
+    def verify(self) -> None:
+        """Raise QueueError, saying why, unless the work queue is there and answers us. No message is touched."""
+        with _translated():
+            self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
+
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay`, rounded up to whole seconds.
 

@@ -6,6 +6,7 @@ A writer reads, decides, and writes on condition that nothing it read has change
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,11 +18,12 @@ from botocore.exceptions import BotoCoreError
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
+from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Key, key_attributes, text
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
 from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
-from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
+from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.adapters.store.dynamodb_runs import DynamoRuns
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.domain.errors import ConfigurationError
@@ -36,6 +38,7 @@ CLIENT = Config(
     max_pool_connections=50,
     tcp_keepalive=True,
 )
+_TRIAL: Key = ("TRIAL", "TRIAL")
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
@@ -70,6 +73,16 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoH
         client = make_client(allow_endpoint=allow_endpoint)
         patience = Patience(clock=clock, chance=chance, wait=wait)
         return cls(DynamoTable(client, table, patience=patience, new_id=new_id), clock)
+
+    def verify(self) -> None:
+        """Read and write for trial; nothing stays of it. Raises StoreError.
+
+        The write is one on condition of an item that is never there: DynamoDB judges name, keys, role and capacity
+        before it finds that out.
+        """
+        self._table.get(_TRIAL)
+        with suppress(Conflict):
+            self._table.put(key_attributes(_TRIAL), was={WRITE_ID: text("never")})
 
     def close(self) -> None:
         """Release the connections. The store cannot be used afterwards."""
