@@ -19,6 +19,18 @@ class Receipt:
     receive_count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayLetter:
+    """A dead letter that no redrive can help: no message of ours, or one whose job was not given up.
+
+    `beginning` are its first characters without what may be secret; empty for a message of ours.
+    """
+
+    letter_id: str
+    problem: str
+    beginning: str
+
+
 class Queue(Protocol):
     """Ready work. Delivery is at least once; a message not acknowledged comes back after its visibility timeout.
 
@@ -53,6 +65,10 @@ class Queue(Protocol):
         """The messages that were given up, oldest first; reading does not remove them."""
         ...
 
+    def unreadable_letters(self) -> list[StrayLetter]:
+        """What lies among the dead letters and is no message, oldest first; reading does not remove it."""
+        ...
+
     def remove_dead_letter(self, job_id: str) -> bool:
-        """Take one out of the dead letters; whether it was there."""
+        """Take one out of the dead letters, an unreadable one by its `letter_id`; whether it was there."""
         ...

@@ -107,6 +107,12 @@ def test_a_text_that_is_no_message_is_left_to_become_a_dead_letter(
     assert "secret" not in caplog.text
     case.client.send_message(QueueUrl=case.dead_url, MessageBody="not ours")
     assert case.queue.dead_letters() == []
+    case.queue.unreadable_letters()  # reading does not remove it
+    (stray,) = case.queue.unreadable_letters()
+    assert (stray.problem, stray.beginning) == ("a message is not JSON", "not ours")
+    assert case.queue.remove_dead_letter(stray.letter_id)
+    assert not case.queue.remove_dead_letter(stray.letter_id)
+    assert case.queue.unreadable_letters() == []
 
 
 def test_what_sqs_failed_in_part_is_sent_again_alone(case: Case) -> None:

@@ -81,6 +81,7 @@ def test_an_empty_queue_gives_nothing(case: QueueCase) -> None:
     assert case.queue.receive() == []
     assert case.queue.next_visible_in() is None
     assert case.queue.dead_letters() == []
+    assert case.queue.unreadable_letters() == []
 
 
 def test_a_queue_that_is_there_says_so_and_no_message_is_touched(case: QueueCase) -> None:

@@ -16,8 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.redaction import redacted_beginning
 from linkwatch_pipeline.domain.runs import CheckJob
-from linkwatch_pipeline.ports import Receipt
+from linkwatch_pipeline.ports import Receipt, StrayLetter
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +33,15 @@ _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterVa
 
 @dataclass(frozen=True, slots=True)
 class _Letter:
-    """A dead letter in our hands. `job` is None for a text that is no message of ours."""
+    """A dead letter in our hands: a message of ours, or an unreadable one."""
 
-    job: CheckJob | None
+    content: CheckJob | StrayLetter
     handle: str
     sent_at: int
+
+    @property
+    def name(self) -> str:
+        return self.content.job_id if isinstance(self.content, CheckJob) else self.content.letter_id
 
 
 class SqsQueue:
@@ -116,14 +121,17 @@ class SqsQueue:
 
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first, one per job; hidden from other readers for a moment."""
-        with self._looking_at_dead() as letters:
-            jobs = [letter.job for letter in sorted(letters, key=lambda letter: letter.sent_at)]
-        return list({job.job_id: job for job in jobs if job is not None}.values())
+        jobs = [content for content in self._dead_contents() if isinstance(content, CheckJob)]
+        return list({job.job_id: job for job in jobs}.values())
+
+    def unreadable_letters(self) -> list[StrayLetter]:
+        """What lies there and is no message, oldest first; hidden from other readers for a moment."""
+        return [content for content in self._dead_contents() if isinstance(content, StrayLetter)]
 
     def remove_dead_letter(self, job_id: str) -> bool:
-        """Delete every copy among the dead letters; whether there was one."""
+        """Delete every copy among the dead letters, an unreadable one by its `letter_id`; whether there was one."""
         with self._looking_at_dead() as letters:
-            found = [letter for letter in letters if letter.job is not None and letter.job.job_id == job_id]
+            found = [letter for letter in letters if letter.name == job_id]
             for letter in found:
                 with _translated():
                     self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=letter.handle)
@@ -157,6 +165,10 @@ class SqsQueue:
             yield letters
         finally:
             self._give_back(letters)
+
+    def _dead_contents(self) -> list[CheckJob | StrayLetter]:
+        with self._looking_at_dead() as letters:
+            return [letter.content for letter in sorted(letters, key=lambda letter: letter.sent_at)]
 
     def _receive_dead(self) -> list[_Letter]:
         with _translated():
@@ -192,11 +204,14 @@ def _receipt(message: Any) -> Receipt | None:
 
 
 def _letter(message: Any) -> _Letter:
+    content: CheckJob | StrayLetter
     try:
-        job = read_message(message["Body"])
-    except ValueError:
-        job = None
-    return _Letter(job, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
+        content = read_message(message["Body"])
+    except ValueError as problem:
+        content = StrayLetter(
+            letter_id=message["MessageId"], problem=str(problem), beginning=redacted_beginning(message["Body"])
+        )
+    return _Letter(content, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
 
 
 def _whole_seconds(duration: timedelta) -> int:
