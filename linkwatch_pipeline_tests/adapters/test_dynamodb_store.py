@@ -15,7 +15,14 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
-from linkwatch_pipeline.domain.errors import ConfigurationError, StaleWrite, StoreError, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import (
+    ConfigurationError,
+    OutOfTime,
+    StaleWrite,
+    StoreError,
+    StoreUnavailable,
+    StoreUnusable,
+)
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus
@@ -356,6 +363,24 @@ def test_waits_grow_are_drawn_and_end_with_the_budget() -> None:
     with pytest.raises(StoreUnavailable, match="kept changing"):
         spent.until_undisturbed(always_disturbed)
     assert waited == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
+
+
+def test_nothing_is_asked_after_the_end_of_a_call_and_no_wait_reaches_beyond_it() -> None:
+    waited: list[float] = []
+
+    class Clock(StandingClock):
+        def monotonic(self) -> float:
+            return 100 + sum(waited)
+
+    unlimited = Patience(clock=Clock(), chance=Halves(), wait=lambda wait: waited.append(wait.total_seconds()))
+    with pytest.raises(StoreUnavailable):
+        replace(unlimited, until=102.0).until_undisturbed(always_disturbed)
+    assert sum(waited) <= 2
+    waited.append(2.0)
+    asked: list[None] = []
+    with pytest.raises(OutOfTime, match="time of this call"):
+        replace(unlimited, until=102.0).call(lambda: asked.append(None))
+    assert asked == []
 
 
 class Halves:

@@ -30,7 +30,7 @@ from linkwatch_pipeline.use_cases.work_on_queue import (
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs, make_queues
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
-from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
@@ -326,6 +326,26 @@ def test_an_outage_of_the_store_gives_no_job_up_however_long_it_lasts(case: Case
     assert run.totals is not None
     assert dict(run.totals.by_end) == {"reachable": 3}
     assert case.queue.dead_letters() == []
+
+
+@pytest.mark.parametrize(("left", "end"), [(12.0, "uncertain"), (9.0, None)])
+def test_a_fetch_ends_when_its_call_has_to_and_is_not_begun_when_it_would_be_cut(
+    case: Case, left: float, end: str | None
+) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    case.engine.internet.script = lambda url, asked: Answer(takes=timedelta(hours=1))
+    (receipt,) = case.queue.receive()
+    began = case.clock.monotonic()
+    parts = replace(case.engine.parts(), fetched_by=began + left)
+    assert run_virtual(check_messages(parts, case.queue, [receipt.job]), case.clock) == [True]
+    assert case.clock.monotonic() - began == (left if end else 0)
+    assert [seen.outcome.value for seen in case.store.observations()] == ([end] if end else [])
+    host = case.store.get_host("h0.example")
+    assert host is None or host.owner_token is None  # nobody is taken for dead later
+    case.clock.advance(2 * MINUTE)
+    case.queue.acknowledge(receipt)
+    assert [again.receive_count for again in case.queue.receive()] == ([] if end else [1])  # the copy
 
 
 def test_what_the_store_only_refuses_in_one_job_is_given_up_in_the_end(case: Case) -> None:

@@ -59,15 +59,26 @@ class SqsQueue:
         self._wait = wait
 
     @classmethod
-    def connect(cls, *, queue_url: str, dead_letter_url: str, wait: timedelta = LONG_POLL) -> SqsQueue:
-        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
+    def connect(
+        cls,
+        *,
+        queue_url: str,
+        dead_letter_url: str,
+        wait: timedelta = LONG_POLL,
+        answers_within: timedelta = timedelta(seconds=10),
+        attempts: int = 4,
+    ) -> SqsQueue:
+        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way.
+
+        Args: answers_within: how long an answer is waited for, beyond `wait`.
+        """
         import boto3
         from botocore.config import Config
 
         config = Config(
             connect_timeout=3,
-            read_timeout=wait.total_seconds() + 10,
-            retries={"mode": "standard", "total_max_attempts": 4},
+            read_timeout=(wait + answers_within).total_seconds(),
+            retries={"mode": "standard", "total_max_attempts": attempts},
             tcp_keepalive=True,
         )
         with _translated():

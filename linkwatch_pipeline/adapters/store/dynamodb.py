@@ -33,11 +33,12 @@ from linkwatch_pipeline.ports import Clock
 # Requests are repeated by `Patience`, whose chance and clock are ours, and not by botocore beneath it.
 CLIENT = Config(
     connect_timeout=2,
-    read_timeout=5,
+    read_timeout=3,
     retries={"mode": "standard", "total_max_attempts": 1},
     max_pool_connections=50,
     tcp_keepalive=True,
 )
+LONGEST_REQUEST = timedelta(seconds=5)
 _TRIAL: Key = ("TRIAL", "TRIAL")
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
@@ -73,6 +74,10 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoH
         client = make_client(allow_endpoint=allow_endpoint)
         patience = Patience(clock=clock, chance=chance, wait=wait)
         return cls(DynamoTable(client, table, patience=patience, new_id=new_id), clock)
+
+    def until(self, moment: float) -> DynamoStore:
+        """The same store, of which nothing is asked after a moment (of the clock's monotonic seconds): OutOfTime."""
+        return DynamoStore(self._table.until(moment), self._clock)
 
     def verify(self) -> None:
         """Read and write for trial; nothing stays of it. Raises StoreError.
