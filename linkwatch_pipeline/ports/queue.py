@@ -61,6 +61,10 @@ class Queue(Protocol):
         """How long until a message may be received; zero when one is, None when nothing waits or nobody can know."""
         ...
 
+    def visible(self) -> int:
+        """How many messages anybody could receive now, as far as is known."""
+        ...
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first; reading does not remove them."""
         ...

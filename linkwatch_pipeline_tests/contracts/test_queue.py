@@ -141,6 +141,18 @@ def test_an_unacknowledged_message_comes_back_and_says_how_often(case: QueueCase
         case.pass_time(VISIBILITY)
 
 
+def test_the_queue_counts_what_anybody_could_receive(case: QueueCase) -> None:
+    assert case.queue.visible() == 0
+    case.queue.send([job("a"), job("b"), job("c")])
+    case.queue.send([job("later")], delay=timedelta(seconds=90))
+    assert case.queue.visible() == 3
+    receipt, _ = case.queue.receive(limit=2)
+    assert case.queue.visible() == 1
+    case.queue.acknowledge(receipt)
+    case.pass_time(VISIBILITY)
+    assert case.queue.visible() == 3
+
+
 def test_a_delayed_message_waits_for_its_time(case: QueueCase) -> None:
     case.queue.send([job()], delay=timedelta(seconds=90))
     case.pass_time(timedelta(seconds=89))

@@ -298,6 +298,9 @@ class EmptiedQueue:
     def verify(self) -> None:
         self.inner.verify()
 
+    def visible(self) -> int:
+        return self.inner.visible()
+
     def unreadable_letters(self) -> list[StrayLetter]:
         return self.inner.unreadable_letters()
 

@@ -119,6 +119,12 @@ class MemoryQueue:
                 return timedelta(0)
             return self._waiting[0][0] - self._clock.now() if self._waiting else None
 
+    def visible(self) -> int:
+        """How many messages could be received now, whatever the order admits."""
+        with self._lock:
+            self._surface()
+            return sum(not _is_stale(stamp, message) for _, _, stamp, message in self._ready)
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first, one per job."""
         with self._lock:

@@ -130,6 +130,13 @@ class SqsQueue:
         """None: with SQS nobody can know; a long poll waits instead."""
         return None
 
+    def visible(self) -> int:
+        """How many messages could be received now; SQS's own number is some seconds old."""
+        name = "ApproximateNumberOfMessages"
+        with _translated():
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=[name])
+        return int(answer["Attributes"][name])
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first, one per job; hidden from other readers for a moment."""
         jobs = [content for content in self._dead_contents() if isinstance(content, CheckJob)]
