@@ -37,8 +37,10 @@ from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
 from linkwatch_pipeline.domain.service_status import Service
 from linkwatch_pipeline.entrypoints.cli import linkwatch
-from linkwatch_pipeline.entrypoints.cli.documents import job_document, past_trouble_document, redriven_document
+from linkwatch_pipeline.entrypoints.cli.documents import job_document, past_trouble_document
+from linkwatch_pipeline.entrypoints.cli.letter_documents import redriven_document, stray_document
 from linkwatch_pipeline.entrypoints.cli.status_documents import shown_status_document
+from linkwatch_pipeline.ports import StrayLetter
 from linkwatch_pipeline.settings import Settings, load_settings
 from linkwatch_pipeline.use_cases.health_history import Mishap, PastTrouble
 from linkwatch_pipeline.use_cases.redrive import Redriven
@@ -359,8 +361,10 @@ def test_fields_of_json_documents_are_documented(tmp_path: Path, demo: Demo) -> 
         "run and resume": set(week),
         "check and record": set(recorded) - observation,
         "deliver": set(delivered),
-        "dead-letters": set(job_document(a_job(a_link()), None))
-        | set(redriven_document(Redriven(jobs=[], refused={}))),
+        "dead-letters": set(stray_document(StrayLetter(letter_id="m", problem="p", beginning="b")))
+        | set(job_document(a_job(a_link()), None))
+        | set(redriven_document(Redriven(jobs=[], refused={})))
+        | {"discarded"},
         "mail-events": set(events),
         "mutes": set(read("linkwatch mutes")[0]),
         "report": set(report) | set(report["this_week"]),

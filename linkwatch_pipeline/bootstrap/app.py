@@ -96,7 +96,13 @@ class App(Parts):
         named = frozenset(hosts) if hosts is not None else None
         async with self.checking(worker=worker) as parts:
             await follow_run(
-                parts, queue, run.run_id, named, pace=self.pace, tell=lambda at, counts: say(_how_far(at, counts))
+                parts,
+                queue,
+                run.run_id,
+                named,
+                pace=self.pace,
+                tell=lambda at, counts: say(_how_far(at, counts)),
+                warn=lambda waiting: say(_nobody_works(run, waiting)),
             )
 
     def deliver(self, *, refused_too: bool = False, life: timedelta | None = None) -> DeliveryReport:
@@ -164,3 +170,10 @@ class App(Parts):
 def _how_far(run: Run, counts: RunCounts) -> str:
     ends = ", ".join(f"{end} {count}" for end, count in counts.by_end.items())
     return f"{run.run_id}  {counts.terminal}/{counts.expected}  {ends}".rstrip()
+
+
+def _nobody_works(run: Run, waiting: int) -> str:
+    return (
+        f"{run.run_id}  no job ended for a while, and {waiting} messages wait in the queue: no worker seems to be at "
+        "work. Start 'linkwatch worker', or look at the function check and its mapping. This run goes on waiting."
+    )

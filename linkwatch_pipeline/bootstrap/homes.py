@@ -84,6 +84,7 @@ def build_app_without_home(
         policy=fetch_policy(settings, fixture=home.fixture),
         ssl_context=ssl_context,
         skew=SKEW_BETWEEN_MACHINES,
+        in_function=True,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 
 from linkwatch_pipeline.adapters.home import Home
+from linkwatch_pipeline.bootstrap.aws import is_emulated
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.ports import Notifier
 from linkwatch_pipeline.settings import PASSWORD_FILE_VARIABLE, PASSWORD_VARIABLE, SMTP_PORTS, Settings
@@ -14,6 +15,7 @@ def open_notifier(
     settings: Settings, home: Home, *, smtp_password: str, ssl_context: ssl.SSLContext | None
 ) -> Notifier:
     """The notifier that is set; `ssl_context` None means the machine's own. Raises ConfigurationError."""
+    refuse_a_private_mailbox(settings)
     if settings.mail == "smtp":
         return _smtp_notifier(settings, smtp_password, ssl_context or ssl.create_default_context())
     if settings.mail == "ses":
@@ -21,6 +23,16 @@ def open_notifier(
     from linkwatch_pipeline.adapters.notify.files import FileNotifier
 
     return FileNotifier(home.mail)
+
+
+def refuse_a_private_mailbox(settings: Settings) -> None:
+    """Raise ConfigurationError if a delivery would only write files here, while many machines share the notices."""
+    if settings.profile == "aws" and settings.mail == "files" and not is_emulated(settings):
+        raise ConfigurationError(
+            'mail is "files", but the profile is "aws": a notice written into this home would count as sent, and '
+            'nobody would ever mail it. Set mail = "ses" or "smtp" (LINKWATCH_MAIL), or leave the delivery to the '
+            "function notify."
+        )
 
 
 def mail_destination(settings: Settings, home: Home) -> str:

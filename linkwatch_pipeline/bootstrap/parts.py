@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
@@ -13,15 +14,22 @@ from linkwatch_pipeline.adapters.fetch.policy import Policy
 from linkwatch_pipeline.adapters.fetch.resolver import Resolver
 from linkwatch_pipeline.adapters.home import Home
 from linkwatch_pipeline.bootstrap.alarms import open_alarm_destinations, open_alarm_memory
-from linkwatch_pipeline.bootstrap.aws import open_cloudwatch, open_shared_queue, open_table
+from linkwatch_pipeline.bootstrap.aws import (
+    KEPT_AFTER_FETCH,
+    open_cloudwatch,
+    open_shared_queue,
+    open_table,
+    store_until,
+    verify_service,
+)
 from linkwatch_pipeline.bootstrap.identity import user_agent
 from linkwatch_pipeline.bootstrap.local import grouping, make_memory_queue, open_database, open_metrics_file
-from linkwatch_pipeline.bootstrap.mail import mail_destination, open_notifier
+from linkwatch_pipeline.bootstrap.mail import mail_destination, open_notifier, refuse_a_private_mailbox
 from linkwatch_pipeline.bootstrap.warehouse import bucket_copy, make_history, open_reports, open_warehouse
 from linkwatch_pipeline.domain.allowances import Allowances
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConfigurationError
-from linkwatch_pipeline.domain.hosts import WORKER_LIFE, Chance
+from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import JobRecord
 from linkwatch_pipeline.domain.scheduling import ASSUMED_SERVICE
@@ -60,7 +68,8 @@ class Parts:
     """The wired parts of one home.
 
     `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
-    nothing where all share this machine's, 1 s on AWS. `progress` is told what happens in runs.
+    nothing where all share this machine's, 1 s on AWS. `in_function`: each call has to end within some seconds.
+    `progress` is told what happens in runs.
     """
 
     home: Home
@@ -71,6 +80,7 @@ class Parts:
     resolver: Resolver | None = None
     ssl_context: ssl.SSLContext | None = None
     skew: timedelta = timedelta(0)
+    in_function: bool = False
     progress: Progress = field(default_factory=SilentProgress)
     smtp_password: str = field(default="", repr=False)
 
@@ -124,6 +134,10 @@ class Parts:
         """How mails go out. Raises ConfigurationError if that cannot be as it is set."""
         return open_notifier(self.settings, self.home, smtp_password=self.smtp_password, ssl_context=self.ssl_context)
 
+    def require_mailer(self) -> None:
+        """Raise ConfigurationError if a delivery from here would count as one and reach nobody."""
+        refuse_a_private_mailbox(self.settings)
+
     @property
     def mail_destination(self) -> str:
         """Where mails are handed over, for people."""
@@ -172,7 +186,11 @@ class Parts:
     @cached_property
     def shared_queue(self) -> Queue:
         """The queue of all workers. Raises ConfigurationError in a profile that has none."""
-        return open_shared_queue(self.settings)
+        return open_shared_queue(self.settings, in_function=self.in_function)
+
+    def require_service(self) -> None:
+        """Raise ConfigurationError unless the store and the queue of all workers are there and let us work."""
+        verify_service(self.settings, self.store, self.shared_queue)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""
@@ -208,12 +226,12 @@ class Parts:
             )
 
     @asynccontextmanager
-    async def checking(self, *, worker: str, life: timedelta = WORKER_LIFE) -> AsyncIterator[CheckParts]:
+    async def checking(self, *, worker: str, ends_at: float | None = None) -> AsyncIterator[CheckParts]:
         """What checks are made of, for the time of the block.
 
         Args:
             worker: names this process in the leases it takes (`new_worker`).
-            life: how long one job's fetch may take.
+            ends_at: the moment, in the clock's monotonic seconds, by which all has to be over; None for no such moment.
         """
         from linkwatch_pipeline.adapters.writer_thread import WriterThread
 
@@ -221,7 +239,7 @@ class Parts:
             fetcher = self.make_fetcher()
             try:
                 yield CheckParts(
-                    store=self.store,
+                    store=store_until(self.store, ends_at),
                     fetcher=fetcher,
                     clock=self.clock,
                     chance=self.chance,
@@ -232,7 +250,7 @@ class Parts:
                     skew=self.skew,
                     default_confirm=self.default_confirm,
                     allowances=self.allowances,
-                    life=life,
+                    fetched_by=ends_at - KEPT_AFTER_FETCH.total_seconds() if ends_at is not None else math.inf,
                 )
             finally:
                 await fetcher.aclose()

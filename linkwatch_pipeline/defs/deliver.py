@@ -7,6 +7,7 @@ import dagster as dg
 
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.tables import NOTICE_COLUMNS, column_schema, notice_table
+from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.use_cases.deliver import due_notices
 
@@ -63,6 +64,10 @@ deliver_notices_job = dg.define_asset_job(
 def outbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """The outbox itself decides what is sent: this only wakes somebody."""
     app: App = context.resources.app
+    try:
+        app.require_mailer()
+    except ConfigurationError as why:  # somebody else delivers; told each minute, since nothing else here would show it
+        return dg.SkipReason(str(why))
     app.prepare_delivery()
     now = app.clock.now()
     due = due_notices(app.store, now=now)

@@ -10,6 +10,7 @@ LinkwatchError
 ├── StoreError              the store cannot serve
 │   ├── StaleWrite          the item changed since it was read: reread and decide again
 │   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
+│   │   └── OutOfTime       waiting for the store used up the time of this call
 │   └── StoreUnusable       corrupt, or written by a newer linkwatch
 ├── QueueError              the queue cannot serve
 ├── DeliveryError           a mail was not accepted; `kind` says what is known
@@ -78,6 +79,10 @@ class StaleWrite(StoreError):
 
 class StoreUnavailable(StoreError):
     """Busy, full or unwritable: nothing was written, and the same call may work later."""
+
+
+class OutOfTime(StoreUnavailable):
+    """The time of this call is used up, since the store was slow: nothing more is begun, and it may be made again."""
 
 
 class StoreUnusable(StoreError):

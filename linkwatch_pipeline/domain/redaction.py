@@ -27,12 +27,21 @@ _SECRET_SHAPE = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.|gh[opsur]_\w{16}|github_pat_|glpat-|xox[a-z]-|sk[-_](live|test|proj|ant)|A[KS]IA[A-Z0-9]{16}"
     r"|(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{20}"
 )
+_LOOKED_AT, _SHOWN = 1000, 60  # characters of a text
+_NAMED_VALUE = re.compile(r"""([\w-]+)(["']?\s*[:=]\s*["']?)[^\s"',&]+""")
+_WORD = re.compile(r"""[^\s"'{}\[\](),;:<>=]+""")
 _DECODINGS = 3  # a value escaped more often than this hides something
 
 
 def redacted_url(url: str) -> str:
     """The URL with REDACTED for credentials and for parameter values that look like secrets; else byte for byte."""
     return _redacted(url, _DECODINGS)
+
+
+def redacted_beginning(text: str) -> str:
+    """The first characters of a text of unknown origin, with REDACTED for what may be secret or an address."""
+    shown = _NAMED_VALUE.sub(_named_value, redacted_url(text[:_LOOKED_AT]))
+    return _WORD.sub(lambda word: REDACTED if _hides_something(word[0]) else word[0], shown)[:_SHOWN]
 
 
 def fault_in_our_words(fault: BaseException) -> str:
@@ -46,6 +55,14 @@ def fault_in_our_words(fault: BaseException) -> str:
         told.append(f"{type(cause).__name__}\n{''.join(traceback.format_tb(cause.__traceback__))}".rstrip())
         cause = cause.__cause__ or cause.__context__
     return "\nafter ".join(told)
+
+
+def _named_value(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{REDACTED}" if _is_secret_name(found[1]) else found[0]
+
+
+def _hides_something(word: str) -> bool:
+    return _SECRET_SHAPE.search(word) is not None or ("@" in word and not word.startswith(f"//{REDACTED}@"))
 
 
 def _redacted(url: str, decodings: int) -> str:

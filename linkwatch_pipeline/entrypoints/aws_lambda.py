@@ -19,7 +19,6 @@ from linkwatch_pipeline.adapters.queue.messages import read_message
 from linkwatch_pipeline.bootstrap import App, build_app_without_home, new_worker
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput, LinkwatchError
 from linkwatch_pipeline.domain.health import is_healthy
-from linkwatch_pipeline.domain.hosts import WORKER_LIFE
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
@@ -29,9 +28,6 @@ from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
 
 logger = logging.getLogger(__name__)
-
-# Of a function's time, what is kept for letting the host go, committing and sending the next job after a fetch.
-KEPT_FOR_COMMIT = timedelta(seconds=3)
 
 Event = Mapping[str, Any]
 
@@ -88,10 +84,10 @@ def dispatch(event: Event, context: Context) -> dict[str, Any]:
 
 @_logged
 def check(event: Event, context: Context) -> dict[str, Any]:
-    """Check the jobs of SQS messages; those that failed come back."""
+    """Check the jobs of SQS messages; those that failed come back. All is over before the function's own time is."""
     messages, failed = _messages(event["Records"])
-    life = min(timedelta(milliseconds=context.get_remaining_time_in_millis()) - KEPT_FOR_COMMIT, WORKER_LIFE)
-    done = asyncio.run(_check(app(), list(messages.values()), life))
+    ends_at = app().clock.monotonic() + context.get_remaining_time_in_millis() / 1000
+    done = asyncio.run(_check(app(), list(messages.values()), ends_at))
     failed += [message_id for message_id, ended in zip(messages, done, strict=True) if not ended]
     return _batch_failures(failed)
 
@@ -155,8 +151,8 @@ async def _tick(parts: App) -> int:
         return await tick_on_queue(check_parts, parts.shared_queue, pace=parts.pace)
 
 
-async def _check(parts: App, messages: list[CheckJob], life: timedelta) -> list[bool]:
-    async with parts.checking(worker=new_worker("lambda"), life=life) as check_parts:
+async def _check(parts: App, messages: list[CheckJob], ends_at: float) -> list[bool]:
+    async with parts.checking(worker=new_worker("lambda"), ends_at=ends_at) as check_parts:
         return await check_messages(check_parts, parts.shared_queue, messages)
 
 

@@ -14,7 +14,7 @@ from linkwatch_pipeline.ports.hosts import HostStore
 from linkwatch_pipeline.ports.made_up_history import History, PlayedWeek, ScriptedRun
 from linkwatch_pipeline.ports.notifier import Mail, Notifier
 from linkwatch_pipeline.ports.outbox import OutboxStore
-from linkwatch_pipeline.ports.queue import Queue, Receipt
+from linkwatch_pipeline.ports.queue import Queue, Receipt, StrayLetter
 from linkwatch_pipeline.ports.registry import RegistryStore
 from linkwatch_pipeline.ports.reports import Reports
 from linkwatch_pipeline.ports.runs import Progress, RunStore
@@ -60,5 +60,6 @@ __all__ = [
     "StatusQueue",
     "Store",
     "StoredRecord",
+    "StrayLetter",
     "Warehouse",
 ]

@@ -19,11 +19,27 @@ class Receipt:
     receive_count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayLetter:
+    """A dead letter that no redrive can help: no message of ours, or one whose job was not given up.
+
+    `beginning` are its first characters without what may be secret; empty for a message of ours.
+    """
+
+    letter_id: str
+    problem: str
+    beginning: str
+
+
 class Queue(Protocol):
     """Ready work. Delivery is at least once; a message not acknowledged comes back after its visibility timeout.
 
     After `max_receives` deliveries (5) a message becomes a dead letter instead of coming back.
     """
+
+    def verify(self) -> None:
+        """Raise QueueError, saying why, unless the queue is there and answers us. No message is touched."""
+        ...
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay` (0 to 900 s)."""
@@ -45,10 +61,18 @@ class Queue(Protocol):
         """How long until a message may be received; zero when one is, None when nothing waits or nobody can know."""
         ...
 
+    def visible(self) -> int:
+        """How many messages anybody could receive now, as far as is known."""
+        ...
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first; reading does not remove them."""
         ...
 
+    def unreadable_letters(self) -> list[StrayLetter]:
+        """What lies among the dead letters and is no message, oldest first; reading does not remove it."""
+        ...
+
     def remove_dead_letter(self, job_id: str) -> bool:
-        """Take one out of the dead letters; whether it was there."""
+        """Take one out of the dead letters, an unreadable one by its `letter_id`; whether it was there."""
         ...

@@ -41,6 +41,10 @@ class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Proto
         """
         ...
 
+    def verify(self) -> None:
+        """Read and write for trial; nothing stays of it. Raises StoreError: it cannot be worked with now, and why."""
+        ...
+
     def close(self) -> None:
         """Release files and connections. The store cannot be used afterwards."""
         ...

@@ -11,7 +11,7 @@ from itertools import islice
 
 from linkwatch_pipeline.domain.errors import ConflictingContent
 from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
-from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, Deferred, Departure
+from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.markers import marker_in_body
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop, body_hash
@@ -90,6 +90,7 @@ def _host_gave_up_on_us(job: JobRecord, chain: HostChain | None) -> bool:
 
 
 async def _visit(parts: CheckParts, job: JobRecord, link: Link, send: SendHead) -> None:
+    parts.require_time()
     visit = Visit(parts, job.job_id)
     answer = await visit.ask(job.host)
     if isinstance(answer, Deferred):
@@ -118,7 +119,8 @@ async def fetch_within_life(parts: CheckParts, url: str, visit: Visit) -> FetchR
     """
     started_at = parts.clock.now()
     try:
-        async with asyncio.timeout(parts.life.total_seconds()):
+        left = parts.fetched_by - parts.clock.monotonic()
+        async with asyncio.timeout(min(left, WORKER_LIFE.total_seconds())):
             return await parts.fetcher.fetch(url, visit)
     except TimeoutError:
         return no_answer(url, Reason.TIMEOUT, started_at, ended_at=parts.clock.now())

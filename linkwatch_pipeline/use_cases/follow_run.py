@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -26,20 +27,32 @@ _PAUSES_IN_A_WAIT = 4  # of what was waited so far
 TICK_EVERY = timedelta(seconds=60)
 MOST_FAULTS = 10  # in a row, of the store or the queue: some five minutes
 
+IDLE_AFTER = timedelta(seconds=90)  # longer than a worker of many needs for a slow page
+
 Tell = Callable[[Run, RunCounts], None]
+Warn = Callable[[int], None]
 
 
 async def follow_run(
-    parts: CheckParts, queue: Queue, run_id: str, hosts: frozenset[str] | None, *, pace: Pace, tell: Tell
+    parts: CheckParts,
+    queue: Queue,
+    run_id: str,
+    hosts: frozenset[str] | None,
+    *,
+    pace: Pace,
+    tell: Tell,
+    warn: Warn,
 ) -> None:
     """Return when these hosts (all, if None) have nothing left in the run, or the run is over.
 
     Every open run is ticked at once and then each minute, so that the run goes on whether or not somebody else ticks.
 
-    Args: tell: is given the run and its counters whenever they changed.
+    Args:
+        tell: is given the run and its counters whenever they changed.
+        warn: is given how many messages wait, once, if no job ended for 90 s though anybody could have received them.
     Raises: QueueError, StoreUnavailable after ten faults in a row.
     """
-    await _Follower(parts, queue, run_id, hosts, pace, tell).follow()
+    await _Follower(parts, queue, run_id, hosts, pace, tell, warn).follow()
 
 
 class _Follower:
@@ -53,9 +66,12 @@ class _Follower:
         hosts: frozenset[str] | None,
         pace: Pace,
         tell: Tell,
+        warn: Warn,
     ) -> None:
         self._parts, self._queue, self._pace = parts, queue, pace
-        self._run_id, self._hosts, self._tell = run_id, hosts, tell
+        self._run_id, self._hosts, self._tell, self._warn = run_id, hosts, tell, warn
+        self._idle_since = parts.clock.monotonic()
+        self._warned = False
         self._told: RunCounts | None = None
         self._ticked_at: float | None = None
         self._faults = 0
@@ -73,6 +89,7 @@ class _Follower:
             is_done = await self._look()
             if not is_done:
                 await self._tick()
+                await self._mind_idleness()
         except (QueueError, StoreUnavailable) as fault:
             self._faults += 1
             if self._faults >= MOST_FAULTS:
@@ -88,9 +105,20 @@ class _Follower:
         if counts != self._told:
             self._tell(run, counts)
             self._told = counts
+            self._idle_since, self._warned = self._parts.clock.monotonic(), False
         return run.state.is_over or not any(
             chain.remaining for chain in chains if self._hosts is None or chain.host in self._hosts
         )
+
+    async def _mind_idleness(self) -> None:
+        """A host may rest for minutes, but a message that is visible rests with nobody."""
+        idle = self._parts.clock.monotonic() - self._idle_since
+        if self._warned or idle < IDLE_AFTER.total_seconds():
+            return
+        with suppress(QueueError):  # not everybody who sends may look; the tick tells what fails
+            if waiting := await self._parts.blocking(self._queue.visible):
+                self._warn(waiting)
+                self._warned = True
 
     async def _tick(self) -> None:
         now = self._parts.clock.monotonic()

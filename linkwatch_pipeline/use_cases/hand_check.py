@@ -62,6 +62,7 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
         await parts.blocking(lambda: refuse_promised_sequence(parts.store, link, sequence))
     number = link.highest_sequence + 1 if sequence is None else sequence
     job_id = hand_job_id(number, link.id)
+    parts.require_time()
     visit = Visit(parts, job_id)
     await _enter(visit, link.host, waits=waits)
     try:

@@ -106,7 +106,7 @@ def _abandoned_job(store: Store, job_id: str) -> JobRecord:
     run_id, link_id = split_job_id(job_id)
     job = store.get_job(run_id, link_id) if run_id is not None else None
     if job is None:
-        raise CannotRedrive("is no job of a run; 'linkwatch dead-letters' lists them")
+        raise CannotRedrive("is no job of a run; 'linkwatch dead-letters' lists them, --discard throws a letter away")
     if job.status is not JobStatus.ABANDONED:
         raise CannotRedrive(f"was not given up: it is {job.status.value}")
     again = redriven_as(store, job)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import Allowances, host_of, leased_slot, slots_of
-from linkwatch_pipeline.domain.fetching import HopDeferred
+from linkwatch_pipeline.domain.errors import OutOfTime
+from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE, HopDeferred
 from linkwatch_pipeline.domain.hosts import (
-    WORKER_LIFE,
     Admitted,
     Chance,
     DeferralReason,
@@ -33,8 +34,8 @@ class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
     `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
-    shared by all checks of a process. `allowances` as in dispatch. `life` is how long a job's fetch may
-    take, waits for its redirects included.
+    shared by all checks of a process. `allowances` as in dispatch. A fetch, waits for its
+    redirects included, is over at `fetched_by`, in the clock's monotonic seconds, and is not begun shortly before.
     """
 
     store: Store
@@ -48,8 +49,13 @@ class CheckParts:
     skew: timedelta
     default_confirm: int
     allowances: Allowances = field(default_factory=dict)
-    life: timedelta = WORKER_LIFE
+    fetched_by: float = math.inf
     lines: HopLines = field(default_factory=HopLines)
+
+    def require_time(self) -> None:
+        """Raise OutOfTime if a fetch could not take its time any more: it would tell of us and not of the page."""
+        if self.clock.monotonic() + TOTAL_DEADLINE.total_seconds() > self.fetched_by:
+            raise OutOfTime("too little time is left in this call for a visit.")
 
     def watched_by(self, progress: Progress) -> CheckParts:
         """The same parts, telling somebody else what happens."""

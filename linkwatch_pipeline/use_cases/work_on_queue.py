@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from functools import partial
 from itertools import chain, islice
 
@@ -23,6 +24,7 @@ from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import SendHead, dispatch_run, planned_heads
 from linkwatch_pipeline.use_cases.enqueue import check_enqueued
+from linkwatch_pipeline.use_cases.outages import about, postpone, store_is_out, wait_for_store
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -113,33 +115,42 @@ def sender_to(parts: CheckParts, queue: Queue) -> SendHead:
 
 async def check_messages(parts: CheckParts, queue: Queue, messages: Sequence[CheckJob]) -> list[bool]:
     """Check side by side; for each whether it may be acknowledged. What failed has been logged."""
-    return list(await asyncio.gather(*(_checked(parts, queue, message) for message in messages)))
+    ends = await asyncio.gather(*(_checked(parts, queue, message) for message in messages))
+    return [end in _ACKNOWLEDGED for end in ends]
 
 
-async def _checked(parts: CheckParts, queue: Queue, message: CheckJob) -> bool:
+class _End(Enum):
+    """What became of a message in our hands."""
+
+    DONE = auto()
+    FAILED = auto()
+    POSTPONED = auto()  # the store cannot serve: a copy comes later
+    STRANDED = auto()  # the store cannot serve, and the queue did not take the copy
+
+
+_ACKNOWLEDGED = (_End.DONE, _End.POSTPONED)
+
+
+async def _checked(parts: CheckParts, queue: Queue, message: CheckJob) -> _End:
     try:
         if message.is_by_hand:
             await check_enqueued(parts, queue, message)
         else:
             await check_job(parts, message, sender_to(parts, queue))
-    except Exception:  # a fault of ours: the message comes back, and in the end becomes a dead letter
-        logger.exception(
-            "check failed",
-            extra={
-                "action": "check_failed",
-                "run_id": message.run_id,
-                "job_id": message.job_id,
-                "link_id": message.link_id,
-            },
-        )
-        return False
-    return True
+    except Exception as fault:
+        if await store_is_out(parts, fault):
+            return _End.POSTPONED if await postpone(parts, queue, message, fault) else _End.STRANDED
+        # a fault of ours: the message comes back, and in the end becomes a dead letter
+        logger.exception("check failed", extra=about(message, "check_failed"))
+        return _End.FAILED
+    return _End.DONE
 
 
 async def work_on_queue(parts: CheckParts, queue: Queue, *, concurrency: int, stop: asyncio.Event) -> int:
     """Receive and check up to `concurrency` messages side by side until `stop` is set; then end what was begun.
 
-    A receive that goes on when `stop` is set is awaited, and what it brings is given back at once.
+    While the store cannot serve nothing is received, and what was received is postponed: no message uses up its
+    deliveries for that. A receive that goes on when `stop` is set is awaited, and what it brings is given back at once.
 
     Returns: how many messages were acknowledged.
     """
@@ -155,11 +166,16 @@ class _QueueWorker:
         self._concurrency = concurrency
         self._running: set[asyncio.Task[None]] = set()
         self._acknowledged = 0
+        self._store_is_out = False
 
     async def work_until(self, stop: asyncio.Event) -> int:
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
+                if self._store_is_out:
+                    await wait_for_store(self._parts, stopping)
+                    self._store_is_out = False
+                    continue
                 free = self._concurrency - len(self._running)
                 if not free:
                     await asyncio.wait({stopping, *self._running}, return_when=asyncio.FIRST_COMPLETED)
@@ -190,7 +206,9 @@ class _QueueWorker:
             return []
 
     async def _handle(self, receipt: Receipt) -> None:
-        if not await _checked(self._parts, self._queue, receipt.job):
+        end = await _checked(self._parts, self._queue, receipt.job)
+        self._store_is_out |= end in (_End.POSTPONED, _End.STRANDED)
+        if end not in _ACKNOWLEDGED:
             return
         with suppress(LinkwatchError):  # it comes back, is found done, and is acknowledged then
             await asyncio.to_thread(self._queue.acknowledge, receipt)

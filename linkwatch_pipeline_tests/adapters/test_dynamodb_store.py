@@ -15,13 +15,20 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
-from linkwatch_pipeline.domain.errors import ConfigurationError, StaleWrite, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import (
+    ConfigurationError,
+    OutOfTime,
+    StaleWrite,
+    StoreError,
+    StoreUnavailable,
+    StoreUnusable,
+)
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after, an_observation, dispatched
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, fault_proxy
+from linkwatch_pipeline_tests.cloud.fault_proxy import Call, Fault, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
@@ -288,6 +295,33 @@ def test_a_check_takes_at_most_twelve_and_a_half_write_units_with_its_dispatch(c
 # opening
 
 
+def test_a_trial_finds_out_what_would_fail_in_every_check(client: Any, name: str) -> None:
+    store = store_on(client, name)
+    store.verify()
+    assert client.scan(TableName=name)["Count"] == 0
+    with pytest.raises(StoreUnusable, match="table is not there"):
+        store_on(client, f"{name}-absent").verify()
+    client.create_table(
+        TableName=f"{name}-other",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )
+    with pytest.raises(StoreError, match="refused a request"):
+        store_on(client, f"{name}-other").verify()
+
+
+def test_a_table_that_may_be_read_and_not_written_fails_the_trial(ministack: Cloud, name: str) -> None:
+    def no_writes(call: Call) -> Fault | None:
+        return Fault.SERVER_ERROR if call.operation == "PutItem" else None
+
+    with fault_proxy(ministack) as proxy:
+        store = store_on(proxy.cloud.client("dynamodb", config=CLIENT), name, budget=timedelta(seconds=0.2))
+        proxy.begin(no_writes)
+        with pytest.raises(StoreUnavailable, match="does not serve"):
+            store.verify()
+
+
 def test_a_table_that_is_not_there_is_named(client: Any) -> None:
     with pytest.raises(StoreUnusable, match="table is not there"):
         store_on(client, "nobody-made-it").get_link("guide")
@@ -329,6 +363,24 @@ def test_waits_grow_are_drawn_and_end_with_the_budget() -> None:
     with pytest.raises(StoreUnavailable, match="kept changing"):
         spent.until_undisturbed(always_disturbed)
     assert waited == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
+
+
+def test_nothing_is_asked_after_the_end_of_a_call_and_no_wait_reaches_beyond_it() -> None:
+    waited: list[float] = []
+
+    class Clock(StandingClock):
+        def monotonic(self) -> float:
+            return 100 + sum(waited)
+
+    unlimited = Patience(clock=Clock(), chance=Halves(), wait=lambda wait: waited.append(wait.total_seconds()))
+    with pytest.raises(StoreUnavailable):
+        replace(unlimited, until=102.0).until_undisturbed(always_disturbed)
+    assert sum(waited) <= 2
+    waited.append(2.0)
+    asked: list[None] = []
+    with pytest.raises(OutOfTime, match="time of this call"):
+        replace(unlimited, until=102.0).call(lambda: asked.append(None))
+    assert asked == []
 
 
 class Halves:

@@ -107,6 +107,12 @@ def test_a_text_that_is_no_message_is_left_to_become_a_dead_letter(
     assert "secret" not in caplog.text
     case.client.send_message(QueueUrl=case.dead_url, MessageBody="not ours")
     assert case.queue.dead_letters() == []
+    case.queue.unreadable_letters()  # reading does not remove it
+    (stray,) = case.queue.unreadable_letters()
+    assert (stray.problem, stray.beginning) == ("a message is not JSON", "not ours")
+    assert case.queue.remove_dead_letter(stray.letter_id)
+    assert not case.queue.remove_dead_letter(stray.letter_id)
+    assert case.queue.unreadable_letters() == []
 
 
 def test_what_sqs_failed_in_part_is_sent_again_alone(case: Case) -> None:
@@ -126,13 +132,14 @@ def test_what_sqs_does_not_take_is_said(case: Case, sender_fault: bool) -> None:
     assert bodies(case) == []
 
 
-@pytest.mark.parametrize("call", ["send", "receive", "acknowledge", "change_visibility", "dead_letters"])
+@pytest.mark.parametrize("call", ["verify", "send", "receive", "acknowledge", "change_visibility", "dead_letters"])
 def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> None:
     gone = SqsQueue(
         case.client, queue_url=f"{case.url}-absent", dead_letter_url=f"{case.dead_url}-absent", wait=timedelta(0)
     )
     receipt = Receipt(job=job(), handle="h", receive_count=1)
     calls: dict[str, Callable[[], object]] = {
+        "verify": gone.verify,
         "send": lambda: gone.send([job()]),
         "receive": gone.receive,
         "acknowledge": lambda: gone.acknowledge(receipt),

@@ -81,6 +81,14 @@ def test_an_empty_queue_gives_nothing(case: QueueCase) -> None:
     assert case.queue.receive() == []
     assert case.queue.next_visible_in() is None
     assert case.queue.dead_letters() == []
+    assert case.queue.unreadable_letters() == []
+
+
+def test_a_queue_that_is_there_says_so_and_no_message_is_touched(case: QueueCase) -> None:
+    case.queue.send([job()])
+    case.queue.verify()
+    (receipt,) = case.queue.receive()
+    assert receipt.receive_count == 1
 
 
 def test_a_message_arrives_whole(case: QueueCase) -> None:
@@ -131,6 +139,18 @@ def test_an_unacknowledged_message_comes_back_and_says_how_often(case: QueueCase
         (receipt,) = case.queue.receive()
         assert (receipt.job, receipt.receive_count) == (job(), count)
         case.pass_time(VISIBILITY)
+
+
+def test_the_queue_counts_what_anybody_could_receive(case: QueueCase) -> None:
+    assert case.queue.visible() == 0
+    case.queue.send([job("a"), job("b"), job("c")])
+    case.queue.send([job("later")], delay=timedelta(seconds=90))
+    assert case.queue.visible() == 3
+    receipt, _ = case.queue.receive(limit=2)
+    assert case.queue.visible() == 1
+    case.queue.acknowledge(receipt)
+    case.pass_time(VISIBILITY)
+    assert case.queue.visible() == 3
 
 
 def test_a_delayed_message_waits_for_its_time(case: QueueCase) -> None:

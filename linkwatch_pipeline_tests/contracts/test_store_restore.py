@@ -63,6 +63,13 @@ def test_a_store_that_holds_anything_takes_nothing(store: Store, history: list[S
     assert list(everything(store)) == before
 
 
+def test_a_trial_leaves_nothing_in_an_empty_store(store: Store, history: list[StoredRecord]) -> None:
+    store.verify()
+    store.restore(history, source="trial")
+    assert list(everything(store)) == history
+    store.verify()
+
+
 def test_a_second_history_is_not_mixed_into_the_first(store: Store, history: list[StoredRecord]) -> None:
     store.restore(history, source="one")
     for source in ("one", "two"):

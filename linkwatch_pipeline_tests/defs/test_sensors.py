@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from linkwatch_pipeline.bootstrap import App
+from linkwatch_pipeline.bootstrap import App, build_app
 from linkwatch_pipeline.definitions import defs
+from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.use_cases.feed_record import Fed, feed_record
@@ -69,6 +71,19 @@ def test_the_outbox_sensor_asks_while_a_notice_is_due_and_is_silent_afterwards(
         ]
         assert [mail.name for mail in app.home.mail.iterdir()] == ["docs-guide_3a1.eml"]
         assert tick("outbox_sensor", app).skip_reason == dg.SkipReason("0 of 0 unsettled notices are due")
+
+
+def test_the_outbox_sensor_leaves_the_mails_of_many_machines_to_who_really_sends_them(
+    tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    shared = {"LINKWATCH_PROFILE": "aws", "LINKWATCH_TABLE": "links", "LINKWATCH_CONTACT": "links@example.com"}
+    with build_app(tmp_path / "shared", env=shared) as app:  # it speaks with nobody: there is no such table
+        ticked = tick("outbox_sensor", app)
+        assert ticked.run_requests == []
+        assert 'mail is "files", but the profile is "aws"' in str(ticked.skip_reason)
+        with pytest.raises(ConfigurationError, match="LINKWATCH_MAIL"):
+            app.deliver()
 
 
 def test_a_delivery_that_failed_is_asked_for_again(broken_page: Watched, tick: Tick) -> None:

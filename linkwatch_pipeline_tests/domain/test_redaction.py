@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwatch_pipeline.domain.redaction import redacted_url
+from linkwatch_pipeline.domain.redaction import redacted_beginning, redacted_url
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"
 
@@ -90,3 +90,19 @@ def test_any_text_has_a_redacted_form_which_is_final(text: str) -> None:
 def test_no_depth_of_escaping_hides_a_secret_or_takes_long() -> None:
     deep = "%" + "25" * 1000 + "3Ftoken"
     assert redacted_url(f"https://a.example/?x={deep}") == "https://a.example/?x=REDACTED"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("hello, world", "hello, world"),
+        ('{"password": "hunter2", "id": 3}', '{"password": "REDACTED", "id": 3}'),
+        ("api_key=abc&page=2", "api_key=REDACTED&page=2"),
+        ("see https://user:pw@example.com/x?token=abc", "see https://REDACTED@example.com/x?token=REDACTED"),
+        ("mail jane@example.com now", "mail REDACTED now"),
+        ("Bearer eyJhbGciOi.eyJzdWIi.sig", "Bearer REDACTED"),
+        ("x" * 5000, "x" * 60),
+    ],
+)
+def test_the_beginning_of_any_text_is_short_and_shows_no_secret_and_no_address(text: str, shown: str) -> None:
+    assert redacted_beginning(text) == shown

@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
 from linkwatch_pipeline_tests.builders import a_link
-from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
+from linkwatch_pipeline_tests.cloud.fault_proxy import Fault, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
@@ -28,7 +28,7 @@ WEEK = week_start(NOW)
 RUN_ID = weekly_run_id(WEEK)
 SITES: dict[str, dict[str, Any]] = {
     "docs.example.com": {"pages": {"/ok": 200, "/gone": 404}},
-    "api.example.com": {"pages": {"/ok?token=s3cr3tvalue": 200, "/slow": {"status": 200, "delay": 20}}},
+    "api.example.com": {"pages": {"/ok?token=s3cr3tvalue": 200}},
 }
 
 
@@ -171,15 +171,25 @@ class TestCheck:
         assert functions.call("check", {"Records": records}) == {"batchItemFailures": []}
         assert len(world.log.hits) == asked
 
-    def test_the_function_ends_in_time_and_still_commits(self, functions: Functions, store: DynamoStore) -> None:
-        register(store, "http://api.example.com/slow")
-        dispatch(functions)
-        functions.context.remaining_ms = 4_000  # 3 s are kept for the commit
-        before = SystemClock().monotonic()
-        work(functions)
-        assert SystemClock().monotonic() - before < 3
-        (seen,) = store.observations()
-        assert (seen.outcome.value, seen.reason) == ("uncertain", "timeout")
+    @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.SILENT_BEFORE])
+    def test_it_ends_in_time_and_in_order_while_the_table_serves_nobody(
+        self, ministack: Cloud, world: WorldProcess, fault: Fault
+    ) -> None:
+        with fault_proxy(ministack) as proxy, functions_on(proxy.cloud, world) as functions:
+            store = store_on(ministack.client("dynamodb"), functions.table, clock=SystemClock())
+            register(store, "http://docs.example.com/gone")
+            dispatch(functions)
+            [record] = functions.waiting()
+            functions.context.remaining_ms = 8_000
+            proxy.begin(lambda call: fault if call.service == "DynamoDB" else None)
+            before = SystemClock().monotonic()
+            assert functions.call("check", {"Records": [record]}) == {"batchItemFailures": []}
+            assert SystemClock().monotonic() - before < 7
+            assert functions.depth(functions.queue_url, "ApproximateNumberOfMessagesDelayed") == 1
+            assert [job.deaths for job in store.jobs(RUN_ID)] == [0]
+            assert list(store.hosts()) == []
+            assert "message postponed" in functions.log.getvalue()
+            store.close()
 
 
 def _stalled() -> Any:

@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.queue.messages import write_message
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import JobStatus, count_chains, weekly_run_id
+from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, count_chains, weekly_run_id
 from linkwatch_pipeline_tests.builders import a_link, a_run, dispatched
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.shared_worker import Shared, make_shared
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 
 URLS = {"first": "https://a.example/1", "second": "https://a.example/2", "third": "https://b.example/"}
@@ -90,7 +93,7 @@ def test_after_a_day_only_a_check_by_hand_is_left(terminal: Terminal) -> None:
 
 def test_redriving_something_else_is_refused_in_one_sentence(terminal: Terminal) -> None:
     assert "is no job of a run" in terminal.refused("dead-letters", "--redrive", "nonsense")
-    assert "not both" in terminal.refused("dead-letters", "--redrive", "x:y", "--all")
+    assert "Give one of" in terminal.refused("dead-letters", "--redrive", "x:y", "--all")
 
 
 def test_enqueue_names_the_pending_job_and_who_will_do_it(terminal: Terminal) -> None:
@@ -103,3 +106,49 @@ def test_enqueue_names_the_pending_job_and_who_will_do_it(terminal: Terminal) ->
 def test_enqueue_refuses_what_has_no_pending_job(terminal: Terminal, run_id: str) -> None:
     assert "no link 'nobody'" in terminal.refused("enqueue", "nobody")
     assert "'linkwatch check first'" in terminal.refused("enqueue", "first")
+
+
+@pytest.fixture
+def shared(ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> Shared:
+    made = make_shared(ministack)
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def send_dead(cloud: Cloud, shared: Shared, *bodies: str) -> list[str]:
+    """Put texts among the dead letters; their message ids."""
+    sqs = cloud.client("sqs")
+    return [sqs.send_message(QueueUrl=shared.dead_letter_url, MessageBody=body)["MessageId"] for body in bodies]
+
+
+UNKNOWN = CheckJob(job_id="elsewhere:guide", run_id="elsewhere", link_id="guide", sequence=1, config_version=1)
+
+
+def test_what_no_redrive_can_help_is_listed_and_thrown_away(
+    terminal: Terminal, ministack: Cloud, shared: Shared
+) -> None:
+    garbage, other = send_dead(ministack, shared, "not ours\x0a[31m", '{"password": "hunter2"}')
+    send_dead(ministack, shared, write_message(UNKNOWN))
+    shown = terminal.fine("dead-letters").out
+    assert shown.splitlines()[0].startswith("JOB")
+    assert f"{garbage}  a message is not JSON" in shown
+    assert "not ours\\n[31m" in shown
+    assert "hunter2" not in shown
+    assert "elsewhere:guide" in shown
+    listed = {entry["job_id"]: entry for entry in terminal.fine("dead-letters", "--json").document}
+    assert set(listed) == {garbage, other, "elsewhere:guide"}
+    assert (listed[garbage]["problem"], listed[garbage]["status"]) == ("a message is not JSON", None)
+    assert "nothing to redrive" in terminal.fine("dead-letters", "--all").out
+    assert terminal.fine("dead-letters", "--discard", garbage).out == f"discarded: {garbage}\n"
+    assert "is not in the queue" in terminal.refused("dead-letters", "--discard", garbage)
+    discarded = terminal.fine("dead-letters", "--discard-strays", "--json").document["discarded"]
+    assert set(discarded) == {other, "elsewhere:guide"}
+    assert terminal.fine("dead-letters", "--json").document == []
+    assert "nothing to discard" in terminal.fine("dead-letters", "--discard-strays").out
+
+
+def test_a_home_of_its_own_has_no_letters_to_throw_away(terminal: Terminal) -> None:
+    assert "no queue that workers could share" in terminal.refused("dead-letters", "--discard", "x")
+    assert "no queue that workers could share" in terminal.refused("dead-letters", "--discard-strays")
+    assert "Give one of" in terminal.refused("dead-letters", "--discard", "x", "--all")

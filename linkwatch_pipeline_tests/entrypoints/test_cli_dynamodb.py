@@ -49,6 +49,23 @@ def test_the_classic_proof_holds_in_a_table_and_its_mails_are_sent(table: str, t
     assert not (terminal.home / "linkwatch.sqlite3").exists()
 
 
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_a_delivery_at_amazon_is_refused_while_mails_are_only_files(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, allowed: str
+) -> None:
+    for variable, value in {
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "LINKWATCH_PROFILE": "aws",
+        "LINKWATCH_TABLE": "links",
+        "LINKWATCH_ALLOW_ENDPOINT": allowed,  # a leftover of a test is no emulator
+    }.items():
+        monkeypatch.setenv(variable, value)
+    sentence = terminal.refused("deliver")
+    assert 'mail is "files", but the profile is "aws"' in sentence
+    assert 'Set mail = "ses" or "smtp" (LINKWATCH_MAIL)' in sentence
+    assert not list((terminal.home / "mail").glob("*"))
+
+
 def test_everything_moves_from_a_home_into_a_table_and_back(
     terminal: Terminal, ministack: Cloud, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -12,19 +12,25 @@ from pathlib import Path
 from threading import Event
 from uuid import uuid4
 
+import pytest
+
 from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.queue.messages import write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 from linkwatch_pipeline.domain.planning import Pace
+from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue
 from linkwatch_pipeline_tests.builders import a_link
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.shared_worker import make_shared
 from linkwatch_pipeline_tests.cloud.tables import make_table, store_on
 from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 
 SECOND = timedelta(seconds=1)
 PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
+HAND_CHECK = CheckJob(job_id="1:guide", run_id="", link_id="guide", sequence=1, config_version=1)
 COMMAND = "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"
 
 
@@ -77,3 +83,26 @@ def test_a_home_of_its_own_has_no_shared_queue(terminal: Terminal) -> None:
     done = terminal.run("worker")
     assert done.code == 2
     assert "no queue that workers could share" in done.err
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("LINKWATCH_TABLE", ("setting table, 'nobody-made-it'", "table is not there")),
+        ("LINKWATCH_QUEUE_URL", ("setting queue_url", "nobody-made-it", "SQS cannot serve")),
+    ],
+)
+def test_without_its_table_or_its_queue_it_refuses_to_start_and_takes_nothing(
+    ministack: Cloud, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, variable: str, told: tuple[str, ...]
+) -> None:
+    shared = make_shared(ministack)
+    sqs = ministack.client("sqs")
+    sqs.send_message(QueueUrl=shared.queue_url, MessageBody=write_message(HAND_CHECK))
+    wrong = shared.queue_url.rpartition("/")[0] + "/nobody-made-it" if "QUEUE" in variable else "nobody-made-it"
+    for name, value in {**shared.env, variable: wrong}.items():
+        monkeypatch.setenv(name, value)
+    sentence = terminal.refused("worker")
+    assert all(words in sentence for words in told), sentence
+    name = "ApproximateNumberOfMessages"
+    waiting = sqs.get_queue_attributes(QueueUrl=shared.queue_url, AttributeNames=[name])
+    assert waiting["Attributes"][name] == "1"

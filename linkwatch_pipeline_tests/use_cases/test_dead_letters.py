@@ -11,8 +11,8 @@ import pytest
 
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import JobStatus, RunState
-from linkwatch_pipeline.use_cases.dead_letters import dead_letters, settle_dead_letters
+from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, RunState
+from linkwatch_pipeline.use_cases.dead_letters import dead_letters, settle_dead_letters, stray_letters
 from linkwatch_pipeline.use_cases.dispatch import due_heads
 from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline.use_cases.redrive import Redriven, redrive
@@ -94,6 +94,24 @@ def test_a_letter_is_settled_once_and_stays_only_where_it_has_to(weeks: Weeks, k
     assert list(settle_dead_letters(store, queue, now=clock.now(), keep=keep)) == []
     assert [*store.jobs(run.run_id), *store.chains(run.run_id)] == before
     assert [letter.job.link_id for letter in dead_letters(store, now=clock.now())] == ["link-0", "link-5"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_letter_that_is_thrown_away_because_nobody_knows_its_job_is_told(
+    weeks: Weeks, keep: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = MemoryQueue(weeks.engine.clock, max_receives=1)
+    unknown = CheckJob(job_id="elsewhere:guide", run_id="elsewhere", link_id="guide", sequence=1, config_version=1)
+    queue.send([unknown])
+    queue.receive()
+    weeks.engine.clock.advance(timedelta(seconds=181))
+    assert [(s.letter_id, s.problem) for s in stray_letters(weeks.store, queue)] == [
+        ("elsewhere:guide", "its job is not known here")
+    ]
+    assert list(settle_dead_letters(weeks.store, queue, now=weeks.engine.clock.now(), keep=keep)) == []
+    assert queue.dead_letters() == []
+    [told] = [record for record in caplog.records if record.getMessage() == "dead letter thrown away"]
+    assert (vars(told)["job_id"], vars(told)["error"]) == ("elsewhere:guide", "its job is not known here")
 
 
 def test_a_redrive_is_a_new_job_in_a_retry_run_and_the_old_one_stays_as_it_was(weeks: Weeks) -> None:

@@ -20,7 +20,7 @@ from linkwatch_pipeline.domain.hosts import Admitted, Departure
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, RunState
-from linkwatch_pipeline.ports import Queue, Receipt
+from linkwatch_pipeline.ports import Queue, Receipt, StrayLetter
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_heads
 from linkwatch_pipeline.use_cases.observe_week import begin_week, observe_hosts
@@ -294,6 +294,15 @@ class EmptiedQueue:
 
     def dead_letters(self) -> list[CheckJob]:
         return self.inner.dead_letters()
+
+    def verify(self) -> None:
+        self.inner.verify()
+
+    def visible(self) -> int:
+        return self.inner.visible()
+
+    def unreadable_letters(self) -> list[StrayLetter]:
+        return self.inner.unreadable_letters()
 
     def remove_dead_letter(self, job_id: str) -> bool:
         return self.inner.remove_dead_letter(job_id)

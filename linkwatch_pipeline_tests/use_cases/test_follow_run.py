@@ -12,11 +12,12 @@ import pytest
 from linkwatch_pipeline.domain.errors import QueueError
 from linkwatch_pipeline.domain.runs import RunState
 from linkwatch_pipeline.ports import Queue
-from linkwatch_pipeline.use_cases.follow_run import LONGEST_PAUSE, MOST_FAULTS, TICK_EVERY, follow_run
+from linkwatch_pipeline.use_cases.follow_run import IDLE_AFTER, LONGEST_PAUSE, MOST_FAULTS, TICK_EVERY, follow_run
 from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline.use_cases.work_on_queue import check_messages
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs
 from linkwatch_pipeline_tests.simulation.engine import MONDAY
+from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
 from linkwatch_pipeline_tests.use_cases.test_work_on_queue import PACE, SECOND, Case, urls
 from linkwatch_pipeline_tests.virtual_clock import run_virtual
 
@@ -35,11 +36,16 @@ def follow(
     *hosts: str,
     queue: Queue | None = None,
     works: bool = True,
+    works_after: timedelta = timedelta(0),
+    warned: list[tuple[timedelta, int]] | None = None,
 ) -> list[tuple[int, int]]:
-    """Follow while one worker works; (ended, expected) as it was told."""
+    """Follow while one worker works; (ended, expected) as it was told. `warned` gets when and of how many messages."""
     told: list[tuple[int, int]] = []
+    warnings = warned if warned is not None else []
+    began = case.clock.now()
 
     async def work() -> None:
+        await case.clock.sleep(works_after)
         while True:
             for receipt in case.queue.receive(limit=10) if works else ():
                 [done] = await check_messages(case.engine.parts(), case.queue, [receipt.job])
@@ -56,6 +62,7 @@ def follow(
             frozenset(hosts) or None,
             pace=PACE,
             tell=lambda _run, counts: told.append((counts.terminal, counts.expected)),
+            warn=lambda waiting: warnings.append((case.clock.now() - began, waiting)),
         )
         worker.cancel()
 
@@ -99,6 +106,32 @@ def test_a_run_that_nobody_works_on_ends_with_its_time(case: Case) -> None:
     assert case.clock.now() - MONDAY < timedelta(hours=6) + LONGEST_PAUSE + TICK_EVERY
 
 
+def test_it_says_once_that_nobody_seems_to_work_while_messages_wait(case: Case) -> None:
+    case.engine.register(urls(3, 1))
+    case.begin()
+    warned: list[tuple[timedelta, int]] = []
+    assert follow(case, works_after=timedelta(minutes=20), warned=warned)[-1] == (4, 4)
+    [(after, waiting)] = warned
+    assert IDLE_AFTER <= after <= IDLE_AFTER + LONGEST_PAUSE
+    assert waiting == 2
+
+
+def test_it_does_not_take_a_host_that_rests_for_an_absent_worker(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.engine.internet.script = lambda url, asked: Answer(status=429, retry_after="600") if not asked else Answer()
+    case.begin()
+    warned: list[tuple[timedelta, int]] = []
+    follow(case, warned=warned)
+    assert warned == []
+
+
+def test_who_may_not_look_into_the_queue_follows_all_the_same(case: Case) -> None:
+    case.engine.register(urls(2))
+    case.begin()
+    queue = Faulty(case.queue, faults=0)  # it has no number of messages
+    assert follow(case, queue=queue, works_after=timedelta(minutes=10))[-1] == (2, 2)  # type: ignore[arg-type]
+
+
 def test_what_the_queue_lost_it_sends_again(case: Case) -> None:
     case.engine.register(urls(2))
     case.begin()
@@ -126,6 +159,9 @@ class Faulty:
     def __init__(self, queue: Queue, *, faults: int) -> None:
         self._queue, self._faults = queue, faults
         self.send = queue.send
+
+    def visible(self) -> int:
+        raise QueueError("not yours to know")
 
     def dead_letters(self) -> object:
         self._faults -= 1

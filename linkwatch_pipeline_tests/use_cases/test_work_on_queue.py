@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.errors import InvalidInput, QueueError
+from linkwatch_pipeline.domain.errors import InvalidInput, QueueError, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, RunState
 from linkwatch_pipeline.ports import Queue, Receipt
@@ -29,7 +30,7 @@ from linkwatch_pipeline.use_cases.work_on_queue import (
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs, make_queues
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
-from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
@@ -291,6 +292,91 @@ def test_what_fails_in_our_hands_is_told_and_not_acknowledged(case: Case, caplog
     assert vars(told)["job_id"] == receipts[0].job.job_id
 
 
+class Outage:
+    """A store that serves nobody for a while."""
+
+    def __init__(self, case: Case, *, lasts: timedelta) -> None:
+        self._store, self._clock = case.store, case.clock
+        self._until = case.clock.now() + lasts
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock.now() >= self._until
+
+    def __getattr__(self, name: str) -> Any:
+        if not self.is_over:
+            raise StoreUnavailable("not today")
+        return getattr(self._store, name)
+
+
+def test_an_outage_of_the_store_gives_no_job_up_however_long_it_lasts(case: Case) -> None:
+    case.engine.register(urls(2, 1))
+    case.begin()
+    parts = replace(case.engine.parts(), store=Outage(case, lasts=40 * MINUTE))
+    deliveries = 0
+    while case.clock.now() < MONDAY + 40 * MINUTE:
+        for receipt in case.queue.receive(limit=10):
+            assert receipt.receive_count == 1
+            assert asyncio.run(check_messages(parts, case.queue, [receipt.job])) == [True]
+            case.queue.acknowledge(receipt)
+            deliveries += 1
+        case.clock.advance(20 * SECOND)
+    assert 2 * 20 <= deliveries <= 2 * 40
+    run = case.work_to_the_end()
+    assert run.totals is not None
+    assert dict(run.totals.by_end) == {"reachable": 3}
+    assert case.queue.dead_letters() == []
+
+
+@pytest.mark.parametrize(("left", "end"), [(12.0, "uncertain"), (9.0, None)])
+def test_a_fetch_ends_when_its_call_has_to_and_is_not_begun_when_it_would_be_cut(
+    case: Case, left: float, end: str | None
+) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    case.engine.internet.script = lambda url, asked: Answer(takes=timedelta(hours=1))
+    (receipt,) = case.queue.receive()
+    began = case.clock.monotonic()
+    parts = replace(case.engine.parts(), fetched_by=began + left)
+    assert run_virtual(check_messages(parts, case.queue, [receipt.job]), case.clock) == [True]
+    assert case.clock.monotonic() - began == (left if end else 0)
+    assert [seen.outcome.value for seen in case.store.observations()] == ([end] if end else [])
+    host = case.store.get_host("h0.example")
+    assert host is None or host.owner_token is None  # nobody is taken for dead later
+    case.clock.advance(2 * MINUTE)
+    case.queue.acknowledge(receipt)
+    assert [again.receive_count for again in case.queue.receive()] == ([] if end else [1])  # the copy
+
+
+def test_what_the_store_only_refuses_in_one_job_is_given_up_in_the_end(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+
+    class Refusing:
+        verify = case.store.verify
+
+        def get_job(self, run_id: str, link_id: str) -> JobRecord:
+            raise StoreError("a request is refused")
+
+    (receipt,) = case.queue.receive()
+    parts = replace(case.engine.parts(), store=Refusing())  # type: ignore[arg-type]
+    assert asyncio.run(check_messages(parts, case.queue, [receipt.job])) == [False]
+    assert case.queue.receive() == []  # no copy was sent
+
+
+def test_a_message_that_cannot_be_postponed_comes_back_by_itself(case: Case) -> None:
+    case.engine.register(urls(1))
+    case.begin()
+    (receipt,) = case.queue.receive()
+
+    class Full:
+        def send(self, jobs: list[CheckJob], *, delay: timedelta) -> None:
+            raise QueueError("not today")
+
+    parts = replace(case.engine.parts(), store=Outage(case, lasts=MINUTE))
+    assert asyncio.run(check_messages(parts, Full(), [receipt.job])) == [False]  # type: ignore[arg-type]
+
+
 def test_the_next_message_of_a_host_comes_when_every_clock_agrees_that_it_has_rested(case: Case) -> None:
     case.engine.register(urls(2))
     case.begin()
@@ -320,6 +406,50 @@ class TestWorker:
         case.clock.advance(timedelta(hours=1))
         assert case.queue.receive() == []
 
+    def test_while_the_store_serves_nobody_it_receives_nothing_and_then_goes_on(
+        self, case: Case, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        case.engine.register(urls(1, 1, 1))
+        case.begin()
+        outage = Outage(case, lasts=20 * MINUTE)
+        parts = replace(case.engine.parts(), store=outage)
+        counted = Counting(case.queue, outage)
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            working = asyncio.create_task(work_on_queue(parts, counted, concurrency=2, stop=stop))  # type: ignore[arg-type]
+            while len(list(case.store.observations())) < 3:
+                await asyncio.sleep(0.01)
+                if outage.is_over:
+                    case.clock.advance(SECOND)
+            stop.set()
+            return await working
+
+        with caplog.at_level(logging.INFO):
+            assert asyncio.run(work()) == 5  # two were postponed, three checked
+        assert counted.receipts == [(True, 1)] * 2 + [(False, 1)] * 3
+        assert case.queue.dead_letters() == []
+        pauses = [r for r in caplog.records if r.getMessage() == "store cannot serve: nothing is received"]
+        assert 10 < len(pauses) < 30
+        assert [r for r in caplog.records if r.getMessage() == "store serves: receiving again"]
+
+    def test_it_ends_at_once_while_it_waits_for_the_store(self, case: Case) -> None:
+        case.engine.register(urls(1))
+        case.begin()
+        outage = Outage(case, lasts=timedelta(hours=5))
+        parts = replace(case.engine.parts(), store=outage)
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            working = asyncio.create_task(work_on_queue(parts, case.queue, concurrency=2, stop=stop))
+            while case.clock.now() < MONDAY + MINUTE:
+                await asyncio.sleep(0.01)
+            stop.set()
+            return await working
+
+        assert asyncio.run(work()) == 1
+        assert not outage.is_over
+
     def test_what_arrives_while_it_ends_is_given_back_at_once(self, case: Case) -> None:
         case.engine.register(urls(1))
         case.begin()
@@ -347,6 +477,21 @@ class TestWorker:
         with caplog.at_level(logging.WARNING):
             assert asyncio.run(work()) == 0
         assert "queue cannot serve" in caplog.text
+
+
+class Counting:
+    """A queue that remembers of each delivery whether it was during the outage, and its receive count."""
+
+    def __init__(self, queue: Queue, outage: Outage) -> None:
+        self._queue, self._outage = queue, outage
+        self.receipts: list[tuple[bool, int]] = []
+        self.send, self.acknowledge = queue.send, queue.acknowledge
+
+    def receive(self, *, limit: int = 1) -> list[Receipt]:
+        during = not self._outage.is_over
+        received = self._queue.receive(limit=limit)
+        self.receipts += [(during, receipt.receive_count) for receipt in received]
+        return received
 
 
 class Ending:

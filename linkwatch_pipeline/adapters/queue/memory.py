@@ -15,7 +15,7 @@ from typing import Protocol
 
 from linkwatch_pipeline.domain.errors import QueueError
 from linkwatch_pipeline.domain.runs import CheckJob
-from linkwatch_pipeline.ports import Clock, Receipt
+from linkwatch_pipeline.ports import Clock, Receipt, StrayLetter
 
 LONGEST_DELAY = timedelta(seconds=900)
 
@@ -70,6 +70,9 @@ class MemoryQueue:
         self._by_handle: dict[str, _Message] = {}
         self._dead: dict[str, CheckJob] = {}
 
+    def verify(self) -> None:
+        """It is always there."""
+
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay`. Raises QueueError unless it is 0 to 900 s."""
         _check_delay(delay)
@@ -116,11 +119,21 @@ class MemoryQueue:
                 return timedelta(0)
             return self._waiting[0][0] - self._clock.now() if self._waiting else None
 
+    def visible(self) -> int:
+        """How many messages could be received now, whatever the order admits."""
+        with self._lock:
+            self._surface()
+            return sum(not _is_stale(stamp, message) for _, _, stamp, message in self._ready)
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first, one per job."""
         with self._lock:
             self._surface()
             return list(self._dead.values())
+
+    def unreadable_letters(self) -> list[StrayLetter]:
+        """[]: only messages get into it."""
+        return []
 
     def remove_dead_letter(self, job_id: str) -> bool:
         """Take one out of the dead letters; whether it was there."""

@@ -16,8 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.redaction import redacted_beginning
 from linkwatch_pipeline.domain.runs import CheckJob
-from linkwatch_pipeline.ports import Receipt
+from linkwatch_pipeline.ports import Receipt, StrayLetter
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +33,15 @@ _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterVa
 
 @dataclass(frozen=True, slots=True)
 class _Letter:
-    """A dead letter in our hands. `job` is None for a text that is no message of ours."""
+    """A dead letter in our hands: a message of ours, or an unreadable one."""
 
-    job: CheckJob | None
+    content: CheckJob | StrayLetter
     handle: str
     sent_at: int
+
+    @property
+    def name(self) -> str:
+        return self.content.job_id if isinstance(self.content, CheckJob) else self.content.letter_id
 
 
 class SqsQueue:
@@ -54,20 +59,36 @@ class SqsQueue:
         self._wait = wait
 
     @classmethod
-    def connect(cls, *, queue_url: str, dead_letter_url: str, wait: timedelta = LONG_POLL) -> SqsQueue:
-        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
+    def connect(
+        cls,
+        *,
+        queue_url: str,
+        dead_letter_url: str,
+        wait: timedelta = LONG_POLL,
+        answers_within: timedelta = timedelta(seconds=10),
+        attempts: int = 4,
+    ) -> SqsQueue:
+        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way.
+
+        Args: answers_within: how long an answer is waited for, beyond `wait`.
+        """
         import boto3
         from botocore.config import Config
 
         config = Config(
             connect_timeout=3,
-            read_timeout=wait.total_seconds() + 10,
-            retries={"mode": "standard", "total_max_attempts": 4},
+            read_timeout=(wait + answers_within).total_seconds(),
+            retries={"mode": "standard", "total_max_attempts": attempts},
             tcp_keepalive=True,
         )
         with _translated():
             client = boto3.client("sqs", config=config)
         return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
+
+    def verify(self) -> None:
+        """Raise QueueError, saying why, unless the work queue is there and answers us. No message is touched."""
+        with _translated():
+            self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay`, rounded up to whole seconds.
@@ -109,16 +130,26 @@ class SqsQueue:
         """None: with SQS nobody can know; a long poll waits instead."""
         return None
 
+    def visible(self) -> int:
+        """How many messages could be received now; SQS's own number is some seconds old."""
+        name = "ApproximateNumberOfMessages"
+        with _translated():
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=[name])
+        return int(answer["Attributes"][name])
+
     def dead_letters(self) -> list[CheckJob]:
         """The messages that were given up, oldest first, one per job; hidden from other readers for a moment."""
-        with self._looking_at_dead() as letters:
-            jobs = [letter.job for letter in sorted(letters, key=lambda letter: letter.sent_at)]
-        return list({job.job_id: job for job in jobs if job is not None}.values())
+        jobs = [content for content in self._dead_contents() if isinstance(content, CheckJob)]
+        return list({job.job_id: job for job in jobs}.values())
+
+    def unreadable_letters(self) -> list[StrayLetter]:
+        """What lies there and is no message, oldest first; hidden from other readers for a moment."""
+        return [content for content in self._dead_contents() if isinstance(content, StrayLetter)]
 
     def remove_dead_letter(self, job_id: str) -> bool:
-        """Delete every copy among the dead letters; whether there was one."""
+        """Delete every copy among the dead letters, an unreadable one by its `letter_id`; whether there was one."""
         with self._looking_at_dead() as letters:
-            found = [letter for letter in letters if letter.job is not None and letter.job.job_id == job_id]
+            found = [letter for letter in letters if letter.name == job_id]
             for letter in found:
                 with _translated():
                     self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=letter.handle)
@@ -152,6 +183,10 @@ class SqsQueue:
             yield letters
         finally:
             self._give_back(letters)
+
+    def _dead_contents(self) -> list[CheckJob | StrayLetter]:
+        with self._looking_at_dead() as letters:
+            return [letter.content for letter in sorted(letters, key=lambda letter: letter.sent_at)]
 
     def _receive_dead(self) -> list[_Letter]:
         with _translated():
@@ -187,11 +222,14 @@ def _receipt(message: Any) -> Receipt | None:
 
 
 def _letter(message: Any) -> _Letter:
+    content: CheckJob | StrayLetter
     try:
-        job = read_message(message["Body"])
-    except ValueError:
-        job = None
-    return _Letter(job, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
+        content = read_message(message["Body"])
+    except ValueError as problem:
+        content = StrayLetter(
+            letter_id=message["MessageId"], problem=str(problem), beginning=redacted_beginning(message["Body"])
+        )
+    return _Letter(content, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
 
 
 def _whole_seconds(duration: timedelta) -> int:

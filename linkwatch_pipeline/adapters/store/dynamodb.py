@@ -6,6 +6,7 @@ A writer reads, decides, and writes on condition that nothing it read has change
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,11 +19,12 @@ from linkwatch_pipeline.adapters.store.dynamodb_chains import DynamoChains
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
+from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Key, key_attributes, text
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
 from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
-from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
+from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.adapters.store.dynamodb_runs import DynamoRuns
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.domain.errors import ConfigurationError
@@ -32,11 +34,13 @@ from linkwatch_pipeline.ports import Clock
 # Requests are repeated by `Patience`, whose chance and clock are ours, and not by botocore beneath it.
 CLIENT = Config(
     connect_timeout=2,
-    read_timeout=5,
+    read_timeout=3,
     retries={"mode": "standard", "total_max_attempts": 1},
     max_pool_connections=50,
     tcp_keepalive=True,
 )
+LONGEST_REQUEST = timedelta(seconds=5)
+_TRIAL: Key = ("TRIAL", "TRIAL")
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
@@ -72,6 +76,20 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
         patience = Patience(clock=clock, chance=chance, wait=wait)
         return cls(DynamoTable(client, table, patience=patience, new_id=new_id), clock)
 
+    def until(self, moment: float) -> DynamoStore:
+        """The same store, of which nothing is asked after a moment (of the clock's monotonic seconds): OutOfTime."""
+        return DynamoStore(self._table.until(moment), self._clock)
+
+    def verify(self) -> None:
+        """Read and write for trial; nothing stays of it. Raises StoreError.
+
+        The write is one on condition of an item that is never there: DynamoDB judges name, keys, role and capacity
+        before it finds that out.
+        """
+        self._table.get(_TRIAL)
+        with suppress(Conflict):
+            self._table.put(key_attributes(_TRIAL), was={WRITE_ID: text("never")})
+
     def close(self) -> None:
         """Release the connections. The store cannot be used afterwards."""
         self._table.close()
@@ -86,10 +104,14 @@ def make_client(*, allow_endpoint: bool) -> Any:
             f"DynamoDB cannot be used: {str(error).rstrip('.')}. Set region and credentials the way boto3 looks for "
             "them, such as AWS_DEFAULT_REGION and AWS_PROFILE."
         ) from error
-    endpoint = str(client.meta.endpoint_url)
-    if not allow_endpoint and not (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
+    if not allow_endpoint and not is_amazons(client):
         raise ConfigurationError(
-            f"the endpoint {endpoint} is not Amazon's: what is written there may not last. Take AWS_ENDPOINT_URL or "
-            "endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
+            f"the endpoint {client.meta.endpoint_url} is not Amazon's: what is written there may not last. Take "
+            "AWS_ENDPOINT_URL or endpoint_url away, or set allow_endpoint = true if you mean it, as for an emulator."
         )
     return client
+
+
+def is_amazons(client: Any) -> bool:
+    """Whether a client speaks with Amazon, and not with an emulator."""
+    return (urlsplit(str(client.meta.endpoint_url)).hostname or "").endswith(_AMAZON)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +17,7 @@ from botocore.exceptions import (
     NoRegionError,
 )
 
-from linkwatch_pipeline.domain.errors import StoreError, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import OutOfTime, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.ports import Clock
 
@@ -65,13 +66,16 @@ class Unfinished(Conflict):
 class Patience:
     """How repetitions are spaced: full jitter below 50 ms x 2^n, at most 2 s, until the budget is spent.
 
-    Args: wait: blocks for a while.
+    Args:
+        wait: blocks for a while.
+        until: the moment, in the clock's monotonic seconds, after which no request is begun.
     """
 
     clock: Clock
     chance: Chance
     wait: Callable[[timedelta], None]
     budget: timedelta = BUDGET
+    until: float = math.inf
 
     def call(self, request: Callable[[], T]) -> T:
         """Send one request again and again while what hinders it may pass. It has to bear being sent twice.
@@ -86,6 +90,9 @@ class Patience:
 
     def _repeat(self, attempt: Callable[[], T], passes: Callable[[Exception], bool]) -> T:
         began = self.clock.monotonic()
+        if began >= self.until:
+            raise OutOfTime("the time of this call is used up; nothing more is asked of the table.")
+        ends = min(began + self.budget.total_seconds(), self.until)
         ceiling = FIRST_WAIT
         while True:
             try:
@@ -94,7 +101,7 @@ class Patience:
                 if not passes(error):
                     raise
                 pause = ceiling * self.chance.random()
-                if self.clock.monotonic() - began + pause.total_seconds() > self.budget.total_seconds():
+                if self.clock.monotonic() + pause.total_seconds() > ends:
                     raise _given_up(error) from error
             self.wait(pause)
             ceiling = min(ceiling * 2, LONGEST_WAIT)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -77,6 +78,12 @@ class DynamoTable:
         self._client = client
         self._name = name
         self._limit = {} if page_items is None else {"Limit": page_items}
+
+    def until(self, moment: float) -> DynamoTable:
+        """The same table, of which nothing is asked after a moment (of the clock's monotonic seconds)."""
+        bounded = copy(self)
+        bounded.patience = replace(self.patience, until=moment)
+        return bounded
 
     def close(self) -> None:
         self._client.close()

@@ -42,6 +42,11 @@ class SqliteStore(SqliteRegistry, SqliteRuns, SqliteHosts, SqliteHistory, Sqlite
         """
         return self._database.grouped()
 
+    def verify(self) -> None:
+        """Read and write for trial; nothing stays of it. Raises StoreError."""
+        with self._database.transaction() as write:
+            write.execute("DELETE FROM links WHERE id = ''")
+
     def close(self) -> None:
         """Release the file. The store cannot be used afterwards."""
         self._database.close()

@@ -17,28 +17,52 @@ if TYPE_CHECKING:
 @click.command("dead-letters")
 @click.option("--redrive", "job_id", metavar="ID", help="Look again at this job's link, as a new job in a retry run.")
 @click.option("--all", "everything", is_flag=True, help="The same for every job listed that was not redriven yet.")
+@click.option("--discard", "letter_id", metavar="ID", help="Throw this letter out of the queue; its job stays.")
+@click.option("--discard-strays", "strays_too", is_flag=True, help="The same for all letters that no redrive can help.")
 @values.as_json
 @click.pass_context
-def dead_letters(context: click.Context, job_id: str | None, everything: bool, as_json: bool) -> int:
-    """List the jobs that were given up in the last 14 days, or redrive them."""
-    from linkwatch_pipeline.domain.reasons import Reason
-    from linkwatch_pipeline.entrypoints.cli import documents
-    from linkwatch_pipeline.use_cases.dead_letters import dead_letters as list_letters
-    from linkwatch_pipeline.use_cases.dead_letters import letters_by_hand
+def dead_letters(
+    context: click.Context,
+    job_id: str | None,
+    everything: bool,
+    letter_id: str | None,
+    strays_too: bool,
+    as_json: bool,
+) -> int:
+    """List the jobs that were given up in the last 14 days, and letters without one; redrive or discard them."""
+    from linkwatch_pipeline.use_cases.dead_letters import stray_letters
 
-    if job_id is not None and everything:
-        raise click.UsageError("Give --redrive or --all, not both.", context)
+    if sum([job_id is not None, everything, letter_id is not None, strays_too]) > 1:
+        raise click.UsageError("Give one of --redrive, --all, --discard and --discard-strays.", context)
     with open_app(context) as app:
+        if letter_id is not None:
+            return _discard(app, [letter_id], as_json)
+        if strays_too:
+            return _discard(app, [stray.letter_id for stray in stray_letters(app.store, app.shared_queue)], as_json)
         if job_id is not None:
             return _redrive(app, [job_id], as_json)
-        letters, by_hand = list(list_letters(app.store, now=app.clock.now())), letters_by_hand(app.work_queue)
-        if everything:
-            left = [letter.job.job_id for letter in letters if letter.redriven_as is None]
-            return _redrive(app, left + [letter.job_id for letter in by_hand], as_json)
+        return _redrive(app, _redrivable(app), as_json) if everything else _list(app, as_json)
+
+
+def _redrivable(app: App) -> list[str]:
+    from linkwatch_pipeline.use_cases.dead_letters import dead_letters, letters_by_hand
+
+    jobs = [letter.job.job_id for letter in dead_letters(app.store, now=app.clock.now()) if letter.redriven_as is None]
+    return jobs + [letter.job_id for letter in letters_by_hand(app.work_queue)]
+
+
+def _list(app: App, as_json: bool) -> int:
+    from linkwatch_pipeline.domain.reasons import Reason
+    from linkwatch_pipeline.entrypoints.cli import letter_documents as documents
+    from linkwatch_pipeline.use_cases.dead_letters import dead_letters, letters_by_hand, stray_letters
+
+    letters = list(dead_letters(app.store, now=app.clock.now()))
+    by_hand, strays = letters_by_hand(app.work_queue), stray_letters(app.store, app.work_queue)
     if as_json:
         print_json(
-            [documents.job_document(letter.job, letter.redriven_as) for letter in letters]
+            [documents.letter_document(letter) for letter in letters]
             + [documents.hand_letter_document(letter) for letter in by_hand]
+            + [documents.stray_document(stray) for stray in strays]
         )
         return 0
     print_table(
@@ -54,7 +78,29 @@ def dead_letters(context: click.Context, job_id: str | None, everything: bool, a
         ]
         + [(letter.job_id, None, Reason.DEAD_LETTER.value, None) for letter in by_hand],
     )
+    if strays:
+        say("\nno redrive can help these; --discard-strays throws them away:")
+        print_table(
+            ("LETTER", "WHY", "BEGINS"), [(stray.letter_id, stray.problem, stray.beginning or None) for stray in strays]
+        )
     return 0
+
+
+def _discard(app: App, letter_ids: list[str], as_json: bool) -> int:
+    """Throw away and tell; 2 if a letter that was named is not there."""
+    from linkwatch_pipeline.use_cases.dead_letters import discard_letters
+
+    found, missing = discard_letters(app.shared_queue, letter_ids)
+    for letter_id in missing:
+        complain(f"{one_line(letter_id)} is not in the queue of dead letters; 'linkwatch dead-letters' lists them.")
+    if as_json and not missing:
+        print_json({"discarded": found})
+    elif not as_json:
+        for letter_id in found:
+            say(f"discarded: {letter_id}")
+        if not letter_ids:
+            say("there is nothing to discard")
+    return 2 if missing else 0
 
 
 @click.command()
@@ -77,7 +123,7 @@ def enqueue(context: click.Context, link_id: str) -> None:
 
 def _redrive(app: App, job_ids: list[str], as_json: bool) -> int:
     """Redrive and tell; 2 if the one job that was named is refused, 1 if some of many are."""
-    from linkwatch_pipeline.entrypoints.cli import documents
+    from linkwatch_pipeline.entrypoints.cli import letter_documents as documents
     from linkwatch_pipeline.use_cases.redrive import redrive
 
     done = redrive(app.store, job_ids, now=app.clock.now(), queue=app.work_queue)

@@ -12,13 +12,11 @@ from linkwatch_pipeline.domain.links import Ack, Link
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
-from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Ruling, Run, RunCounts
+from linkwatch_pipeline.domain.runs import JobRecord, Ruling, Run, RunCounts
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.use_cases.health_history import PastTrouble
 from linkwatch_pipeline.use_cases.inspect import History, HostView, RunView
-from linkwatch_pipeline.use_cases.redrive import Redriven
 
 Document = dict[str, object]
 
@@ -246,28 +244,4 @@ def job_document(job: JobRecord, redriven_as: JobRecord | None) -> Document:
         "reason": job.reason.value if job.reason is not None else None,
         "retry_of": job.retry_of,
         "redriven_as": redriven_as.job_id if redriven_as is not None else None,
-    }
-
-
-def hand_letter_document(letter: CheckJob) -> Document:
-    """A check by hand that was given up, with the fields of a job."""
-    return {
-        "job_id": letter.job_id,
-        "run_id": None,
-        "link_id": letter.link_id,
-        "host": None,
-        "sequence": letter.sequence,
-        "status": JobStatus.ABANDONED.value,
-        "reason": Reason.DEAD_LETTER.value,
-        "retry_of": None,
-        "redriven_as": None,
-    }
-
-
-def redriven_document(done: Redriven) -> Document:
-    """What a redrive made, and what it could not."""
-    return {
-        "jobs": [job_document(job, None) for job in done.jobs],
-        "sent_again": [letter.job_id for letter in done.sent_again],
-        "refused": [{"job_id": job_id, "why": why} for job_id, why in done.refused.items()],
     }

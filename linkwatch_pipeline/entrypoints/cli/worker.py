@@ -25,7 +25,7 @@ def worker(context: click.Context, concurrency: int | None) -> None:
     from linkwatch_pipeline.entrypoints.json_logs import log_as_json
 
     with open_app(context, flags={"concurrency": concurrency}) as app:
-        app.shared_queue  # noqa: B018  # refused here, before anything is said
+        app.require_service()  # refused here: every message that it took would fail, and in the end be given up
         app.require_contact()
         log_as_json(always={"worker": (name := _name())})
         note("working on the queue; SIGTERM or Ctrl-C ends it after the checks that were begun")
