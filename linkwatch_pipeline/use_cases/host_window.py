@@ -74,12 +74,17 @@ class HostWindow:
 
     @property
     def wants_more(self) -> bool:
-        """Whether few messages are near, and the store has more hosts that may be visited soon."""
-        return self._has_more and len(self._near) < self.most // 2
+        """Whether few messages are near, and the store has more hosts that may be visited now."""
+        return self._has_more and self._is_low
 
     @property
-    def has_elsewhere(self) -> bool:
-        return self._elsewhere > 0
+    def may_want_more(self) -> bool:
+        """Whether few messages are near, and the store has more hosts: some pauses may end soon."""
+        return self._elsewhere > 0 and self._is_low
+
+    @property
+    def _is_low(self) -> bool:
+        return len(self._near) < self.most // 2
 
     @property
     def is_idle(self) -> bool:

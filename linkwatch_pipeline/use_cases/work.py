@@ -278,7 +278,7 @@ class LocalWork:
                 await self.send(*settled.following)
         if self.window.is_idle and not self._running:
             await self._count()
-        if self.window.has_elsewhere:
+        if self.window.may_want_more:
             await self._take_in(ready_by=now + 2 * TICK_EVERY)
         self._wake.set()  # nothing may be left after all
 
