@@ -19,8 +19,10 @@ MOST_HELD = 2000
 
 @dataclass(slots=True)
 class _Held:
+    """A host: its jobs left, and since when its message may be received; None while it is worked on."""
+
     remaining: int
-    visible_at: datetime
+    visible_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +74,17 @@ class HostWindow:
 
     @property
     def wants_more(self) -> bool:
-        """Whether few messages are near, and the store has more hosts that may be visited soon."""
-        return self._has_more and len(self._near) < self.most // 2
+        """Whether few messages are near, and the store has more hosts that may be visited now."""
+        return self._has_more and self._is_low
 
     @property
-    def has_elsewhere(self) -> bool:
-        return self._elsewhere > 0
+    def may_want_more(self) -> bool:
+        """Whether few messages are near, and the store has more hosts: some pauses may end soon."""
+        return self._elsewhere > 0 and self._is_low
+
+    @property
+    def _is_low(self) -> bool:
+        return len(self._near) < self.most // 2
 
     @property
     def is_idle(self) -> bool:
@@ -144,6 +151,14 @@ class HostWindow:
     def received(self, host: str) -> None:
         """The host's message is being worked on."""
         self._near.discard(host)
+        if host in self._held:
+            self._held[host].visible_at = None
+
+    def visit_ended(self, host: str, *, now: datetime) -> None:
+        """The host's message was worked on; perhaps another one was sent, or it comes back."""
+        held = self._held.get(host)
+        if held is not None and held.visible_at is None:
+            held.visible_at = now
 
     def job_ended(self, host: str) -> None:
         """One of the host's jobs is terminal."""
@@ -159,8 +174,8 @@ class HostWindow:
         self._left -= 1 if self._is_watched(host) else 0
 
     def silent_since(self, moment: datetime) -> list[str]:
-        """The hosts whose last message could be received by then, and nothing was sent since."""
-        return [host for host, held in self._held.items() if held.visible_at <= moment]
+        """The hosts whose last message could be received by then, and has not been since."""
+        return [host for host, held in self._held.items() if held.visible_at and held.visible_at <= moment]
 
     def _is_watched(self, host: str) -> bool:
         return self._watched is None or host in self._watched

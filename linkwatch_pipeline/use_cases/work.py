@@ -178,9 +178,9 @@ class LocalWork:
         store = self.parts.store
         chains = store.longest_chains(self.run_id, limit=limit, ready_by=ready_by)
         found = []
-        for chain in chains:
+        for chain in (each for each in chains if each.host not in held):
             whole = chain if chain.head is not None else store.rechain(self.run_id, chain.host, now=now)
-            if chain.host not in held and whole is not None and (due := due_head(store, whole, now=now)) is not None:
+            if whole is not None and (due := due_head(store, whole, now=now)) is not None:
                 found.append((whole, *due))
         return chains, found
 
@@ -217,6 +217,7 @@ class LocalWork:
         finally:
             took = timedelta(seconds=self.parts.clock.monotonic() - started)
             self.book.end(host, took=took, jobs_done=watching.jobs_ended)
+            self.window.visit_ended(host, now=self.parts.clock.now())
             if watching.jobs_ended or not self.window.holds(host):
                 self.order.forget(message)
 
@@ -277,7 +278,7 @@ class LocalWork:
                 await self.send(*settled.following)
         if self.window.is_idle and not self._running:
             await self._count()
-        if self.window.has_elsewhere:
+        if self.window.may_want_more:
             await self._take_in(ready_by=now + 2 * TICK_EVERY)
         self._wake.set()  # nothing may be left after all
 

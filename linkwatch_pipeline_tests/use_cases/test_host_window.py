@@ -114,6 +114,25 @@ def test_a_host_that_is_done_elsewhere_is_not_waited_for(tmp_path: Path) -> None
     engine.store.close()
 
 
+def test_no_head_is_taken_for_lost_while_it_waits_for_its_turn(tmp_path: Path) -> None:
+    engine = quiet_engine(tmp_path, 1)  # a visit in 2 s
+    engine.most_held = 100
+    with engine.store.grouped():
+        register(engine, 800, 400, busiest=2)
+        run = begin_week(engine.store, MONDAY, now=MONDAY)
+
+        async def work() -> None:
+            working = asyncio.create_task(engine.work(run))
+            await engine.clock.sleep(timedelta(minutes=12))
+            working.cancel()
+            await asyncio.wait([working])
+
+        run_virtual(work(), engine.clock)
+        assert sum(chain.total - chain.remaining for chain in engine.store.chains(run.run_id)) > 350
+        assert {chain.resends for chain in engine.store.chains(run.run_id)} == {0}
+    engine.store.close()
+
+
 def most_things(folder: Path, *, links: int, hosts: int, seconds: int) -> int:
     """The most that working so long holds: our records, and entries of lists and mappings. Ten visits a second."""
     folder.mkdir()
