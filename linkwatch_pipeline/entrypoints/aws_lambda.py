@@ -22,12 +22,16 @@ from linkwatch_pipeline.domain.health import is_healthy
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
+from linkwatch_pipeline.use_cases.dispatch import HasTime
 from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
 
 logger = logging.getLogger(__name__)
+
+# Of a dispatcher's time, what is kept for sending the heads once all jobs exist.
+KEPT_FOR_HEADS_MS = 120_000
 
 Event = Mapping[str, Any]
 
@@ -66,10 +70,17 @@ def _logged(handler: Handler) -> Handler:
 
 @_logged
 def dispatch(event: Event, context: Context) -> dict[str, Any]:
-    """{"action": "dispatch", "scheduled_time": T} begins or resumes the run of T's week; {"action": "tick"} ticks."""
+    """{"action": "dispatch", "scheduled_time": T} begins or resumes the run of T's week; {"action": "tick"} ticks.
+
+    What does not fit into this call's time is left to the next tick.
+    """
     parts = app()
+
+    def has_time() -> bool:
+        return context.get_remaining_time_in_millis() > KEPT_FOR_HEADS_MS
+
     if event.get("action") == "tick":
-        return {"sent": asyncio.run(_tick(parts))}
+        return {"sent": asyncio.run(_tick(parts, has_time))}
     intended_at = _intended_at(event)
     run = begin_on_queue(
         parts.store,
@@ -78,6 +89,7 @@ def dispatch(event: Event, context: Context) -> dict[str, Any]:
         pace=parts.pace,
         now=parts.clock.now(),
         allowances=parts.allowances,
+        has_time=has_time,
     )
     return {"run_id": run.run_id, "state": run.state.value, "expected": run.expected}
 
@@ -146,9 +158,9 @@ def logs() -> JsonFormatter:
     return log_as_json()
 
 
-async def _tick(parts: App) -> int:
+async def _tick(parts: App, has_time: HasTime) -> int:
     async with parts.checking(worker=new_worker("tick")) as check_parts:
-        return await tick_on_queue(check_parts, parts.shared_queue, pace=parts.pace)
+        return await tick_on_queue(check_parts, parts.shared_queue, pace=parts.pace, has_time=has_time)
 
 
 async def _check(parts: App, messages: list[CheckJob], ends_at: float) -> list[bool]:

@@ -22,6 +22,9 @@ from linkwatch_pipeline.ports import Store
 # How a job gets on its way: the job, and how long from now it becomes visible.
 SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
 
+# Whether the caller's own time lets it begin with another host.
+HasTime = Callable[[], bool]
+
 # Jobs. What is put again after a crash is there already, so the cursor need not be saved with every host.
 _SAVE_PROGRESS_EVERY = 25
 _TOGETHER = 500  # jobs of one host that are allocated or put together
@@ -44,24 +47,44 @@ class _Planned(NamedTuple):
     retry_of: str | None
 
 
-def dispatch_run(store: Store, run: Run, *, now: datetime, allowances: Allowances = NO_ALLOWANCES) -> Run:
+def always() -> bool:
+    """What has all the time it needs."""
+    return True
+
+
+def dispatch_run(
+    store: Store, run: Run, *, now: datetime, allowances: Allowances = NO_ALLOWANCES, has_time: HasTime = always
+) -> Run:
     """Create what is missing of the run's jobs and chains; the run, open unless it is over.
 
-    Args: allowances: the same for all dispatchers of a store. They may change between two attempts of one dispatcher.
+    Args:
+        allowances: the same for all dispatchers of a store. They may change between two attempts of one dispatcher.
+        has_time: asked before each host; where it says no, the run is left dispatching, for the next dispatcher.
     """
     if run.state is not RunState.DISPATCHING:
         return run
     slot = AllocationSlot.WEEKLY if run.retry_of is None else AllocationSlot.RETRY
     dispatched = saved = run.dispatched
     resumed = next(iter(store.jobs(run.run_id)), None) is not None
+    done: str | None = None
     for host, members in _members_by_host(store, run, slot):
+        if not has_time():
+            return _left_dispatching(store, run, done, dispatched)
         visits, seen = allowances.get(host, 1), MAX_VISITS if resumed else 1
         dispatched += dispatch_host(store, run, slot, members, now, host=host, visits=visits, seen=seen)
         if dispatched >= saved + _SAVE_PROGRESS_EVERY:
             store.save_dispatch_progress(run.run_id, cursor=host, dispatched=dispatched)
             saved = dispatched
+        done = host
     expected = sum(chain.total for chain in store.chains(run.run_id))
     return store.finish_dispatch(run.run_id, expected=expected, at=now)
+
+
+def _left_dispatching(store: Store, run: Run, done: str | None, dispatched: int) -> Run:
+    if done is None:
+        return run
+    store.save_dispatch_progress(run.run_id, cursor=done, dispatched=dispatched)
+    return store.get_run(run.run_id) or run
 
 
 def due_heads(store: Store, run_id: str, *, now: datetime) -> Iterator[tuple[JobRecord, timedelta]]:

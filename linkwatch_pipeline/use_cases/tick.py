@@ -13,21 +13,28 @@ from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, Run, RunState, resend_due_at
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.close_run import close_if_over
-from linkwatch_pipeline.use_cases.dispatch import dispatch_run, due_head, due_heads, planned_heads
+from linkwatch_pipeline.use_cases.dispatch import HasTime, always, dispatch_run, due_head, due_heads, planned_heads
 
 
 def tick(
-    store: Store, *, now: datetime, allowances: Allowances = NO_ALLOWANCES, pace: Pace | None = None
+    store: Store,
+    *,
+    now: datetime,
+    allowances: Allowances = NO_ALLOWANCES,
+    pace: Pace | None = None,
+    has_time: HasTime = always,
 ) -> Iterator[tuple[JobRecord, timedelta]]:
     """See to every open run; yields the jobs that have to be sent, with their delay.
 
     A retry run that a closing run left behind is dispatched by the next tick.
 
-    Args: pace: how links are visited, for a queue whose heads have planned starts; None sends every head at once.
+    Args:
+        pace: how links are visited, for a queue whose heads have planned starts; None sends every head at once.
+        has_time: whether the dispatch of a run may go on to another host.
     """
     for run in list(store.runs(open_only=True)):
         if run.state is RunState.DISPATCHING and now < run.expires_at:
-            opened = dispatch_run(store, run, now=now, allowances=allowances)
+            opened = dispatch_run(store, run, now=now, allowances=allowances, has_time=has_time)
             yield from (
                 planned_heads(store, opened, pace=pace, now=now) if pace else due_heads(store, run.run_id, now=now)
             )

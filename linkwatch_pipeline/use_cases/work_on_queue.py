@@ -22,7 +22,7 @@ from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
 from linkwatch_pipeline.ports import Queue, Receipt, Store
 from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
-from linkwatch_pipeline.use_cases.dispatch import SendHead, dispatch_run, planned_heads
+from linkwatch_pipeline.use_cases.dispatch import HasTime, SendHead, always, dispatch_run, planned_heads
 from linkwatch_pipeline.use_cases.enqueue import check_enqueued
 from linkwatch_pipeline.use_cases.outages import about, postpone, store_is_out, wait_for_store
 from linkwatch_pipeline.use_cases.start_week import start_week
@@ -46,22 +46,24 @@ def begin_on_queue(
     pace: Pace,
     now: datetime,
     allowances: Allowances = NO_ALLOWANCES,
+    has_time: HasTime = always,
 ) -> Run:
     """The week's run, dispatched, with the heads on their way that are planned to start soon.
 
-    Repeating it resumes what is half done and sends nothing twice on purpose. A run that is over is returned as it is.
+    Repeating it, or a tick, resumes what is half done, and nothing is sent twice on purpose. A run that is over is
+    returned as it is; one for which there is no time left (`has_time`), dispatching.
 
     Raises: InvalidInput for a week that has not begun, StoreError, QueueError.
     """
     run = start_week(store, intended_at, now=now)
     if run.state.is_over or now >= run.expires_at:
         return run
-    run = dispatch_run(store, run, now=now, allowances=allowances)
+    run = dispatch_run(store, run, now=now, allowances=allowances, has_time=has_time)
     send_heads(queue, planned_heads(store, run, pace=pace, now=now))
     return run
 
 
-async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace) -> int:
+async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace, has_time: HasTime = always) -> int:
     """See to every open run: send what is due or was lost, end what became a dead letter, close what is over.
 
     Returns: how many messages were sent; nothing is done without an open run.
@@ -71,7 +73,7 @@ async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace) -> int:
         return 0
     settled = await parts.blocking(lambda: list(settle_dead_letters(store, queue, now=now, keep=True)))
     following = [letter.following for letter in settled if letter.following is not None]
-    due = partial(tick, store, now=now, allowances=parts.allowances, pace=pace)
+    due = partial(tick, store, now=now, allowances=parts.allowances, pace=pace, has_time=has_time)
     return await parts.blocking(lambda: send_heads(queue, chain(following, due())))
 
 

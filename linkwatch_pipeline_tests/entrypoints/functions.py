@@ -27,16 +27,20 @@ from linkwatch_pipeline_tests.cloud.tables import make_table
 from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
 from linkwatch_pipeline_tests.world import WorldProcess
 
+# What the template gives each function.
+LIVES_MS = {"dispatch": 900_000, "check": 30_000, "notify": 300_000, "health": 60_000, "mail_events": 60_000}
+
 
 @dataclass
 class LambdaContext:
-    """What a function is told about its call."""
+    """What a function is told about its call. `remaining_ms` None is all of its own time."""
 
     aws_request_id: str = "request-1"
-    remaining_ms: int = 30_000
+    remaining_ms: int | None = None
+    function: str = "check"
 
     def get_remaining_time_in_millis(self) -> int:
-        return self.remaining_ms
+        return self.remaining_ms if self.remaining_ms is not None else LIVES_MS[self.function]
 
 
 @dataclass
@@ -73,7 +77,7 @@ class Functions:
     def call(self, handler: str, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """What the function answers, as Lambda would pass it on: as JSON."""
         function: Callable[..., Any] = getattr(self.module, handler)
-        answer: dict[str, Any] = json.loads(json.dumps(function(event or {}, self.context)))
+        answer: dict[str, Any] = json.loads(json.dumps(function(event or {}, replace(self.context, function=handler))))
         return answer
 
     def app(self) -> App:

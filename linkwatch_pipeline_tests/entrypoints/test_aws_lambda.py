@@ -97,6 +97,16 @@ class TestDispatch:
         (line,) = functions.lines
         assert (line["message"], line["error"], line["request_id"]) == ("function failed", "InvalidInput", "request-1")
 
+    def test_what_does_not_fit_into_its_time_is_left_to_the_next_tick(
+        self, functions: Functions, store: DynamoStore
+    ) -> None:
+        register(store, "http://docs.example.com/ok")
+        functions.context.remaining_ms = 100_000
+        assert dispatch(functions) == {"run_id": RUN_ID, "state": "dispatching", "expected": None}
+        assert functions.call("dispatch", {"action": "tick"}) == {"sent": 0}
+        functions.context.remaining_ms = None
+        assert functions.call("dispatch", {"action": "tick"}) == {"sent": 1}
+
     def test_without_an_open_run_the_tick_is_idle(self, functions: Functions) -> None:
         assert functions.call("dispatch", {"action": "tick"}) == {"sent": 0}
 

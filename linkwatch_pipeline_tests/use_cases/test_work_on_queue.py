@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -98,6 +99,25 @@ def test_a_week_goes_over_the_queue_to_its_end(case: Case) -> None:
     assert run.totals is not None
     assert dict(run.totals.by_end) == {"reachable": 7, "broken": 1}
     assert case.queue.receive() == []
+
+
+def test_a_dispatcher_whose_time_ends_leaves_the_rest_to_the_next(case: Case) -> None:
+    """Each host of the run is dispatched once, whichever call it falls to, and nothing is sent before all are there."""
+    case.engine.register(urls(3, 2, 2, 1, 4))
+    calls = iter((True, True, False))  # three calls: of two hosts, of none, of the rest
+    parts, store = case.engine.parts(), case.store
+    begun = begin_on_queue(
+        store, case.queue, MONDAY, pace=PACE, now=case.clock.now(), has_time=partial(next, calls, False)
+    )
+    assert (begun.state, begun.dispatched, begun.cursor) == (RunState.DISPATCHING, 5, "h1.example")
+    assert asyncio.run(tick_on_queue(parts, case.queue, pace=PACE, has_time=lambda: False)) == 0
+    assert case.run() == begun
+    assert case.queue.receive() == []
+    assert case.tick() == 5
+    run = case.work_to_the_end()
+    assert run.totals is not None
+    assert dict(run.totals.by_end) == {"reachable": 12}
+    assert [seen.sequence for seen in store.observations()] == [0] * 12
 
 
 def test_a_host_has_one_message_at_a_time(case: Case) -> None:
