@@ -160,7 +160,7 @@ def most_things(folder: Path, *, links: int, hosts: int, seconds: int) -> int:
 def things() -> int:
     gc.collect()
     found = gc.get_objects()
-    records = sum(type(each).__module__.startswith("linkwatch_pipeline.") for each in found)
+    records = sum(str(type(each).__module__).startswith("linkwatch_pipeline.") for each in found)
     return records + sum(len(each) for each in found if type(each) in (list, dict, set, frozenset))
 
 
