@@ -250,6 +250,13 @@ class TestAlarms:
         assert alarm["Namespace"] == ALARMS["HeartbeatAlarm"]["Namespace"] == {"Ref": "MetricsNamespace"}
         assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": "AlertTopicArn"}]
 
+    def test_nobody_else_puts_a_heartbeat_where_that_of_the_functions_is_looked_for(self) -> None:
+        from linkwatch_pipeline.settings import Settings
+
+        theirs = APPLICATION["Parameters"]["MetricsNamespace"]["Default"]
+        dagsters = read_template("dagster-ecs")["Parameters"]["MetricsNamespace"]["Default"]
+        assert len({theirs, dagsters, Settings().metrics_namespace}) == 3
+
     def test_every_function_has_one_for_its_errors(self) -> None:
         watched = [
             alarm["Dimensions"]
