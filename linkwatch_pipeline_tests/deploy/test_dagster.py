@@ -285,7 +285,7 @@ class TestEcs:
     def test_who_may_do_what(self) -> None:
         may = {role: {action for s in statements(ROLES[role]) for action in as_list(s["Action"])} for role in ROLES}
         assert {role for role in may if "ses:SendEmail" in may[role]} == {"RunRole"}
-        assert {role for role in may if "sqs:DeleteMessage" in may[role]} == {"WorkerRole"}
+        assert {role for role in may if "sqs:DeleteMessage" in may[role]} == {"RunRole", "WorkerRole"}
         assert {role for role in may if "ecs:RunTask" in may[role]} == {"DagsterRole"}
         assert {role for role in may if "secretsmanager:GetSecretValue" in may[role]} == {"ExecutionRole"}
 
