@@ -24,10 +24,12 @@ ALARMS = {
     name: alarm for t in (FOUNDATION, APPLICATION) for name, alarm in resources(t, "AWS::CloudWatch::Alarm").items()
 }
 
-# The only statements whose resource may be every one, and why.
-EVERY_RESOURCE = {
-    "PutNumbers": "CloudWatch knows no resource for numbers; a condition names the namespace instead",
-    "BeInTheNetwork": "EC2 lets Lambda describe and make a function's network interfaces by no narrower name",
+ALL_IDENTITIES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*"
+# The only statements whose resource is open, and why.
+OPEN = {
+    "PutNumbers": ("*", "CloudWatch knows no resource for numbers; a condition names the namespace instead"),
+    "BeInTheNetwork": ("*", "EC2 lets Lambda describe and make a function's network interfaces by no narrower name"),
+    "SendMail": (ALL_IDENTITIES, "SES judges the recipient's identity too; a condition names the sender instead"),
 }
 
 
@@ -52,7 +54,7 @@ class TestRoles:
             for action in as_list(statement["Action"]):
                 assert re.fullmatch(r"[a-z0-9]+:[A-Za-z]+", action), action
             open_ended = [value for value in walk(statement["Resource"]) if isinstance(value, str) and "*" in value]
-            assert not open_ended or (open_ended == ["*"] and statement["Sid"] in EVERY_RESOURCE), statement
+            assert not open_ended or open_ended == [OPEN[statement["Sid"]][0]], statement
 
     def test_numbers_may_be_put_into_our_namespace_only(self) -> None:
         (put,) = [s for role in ROLES.values() for s in statements(role) if s["Sid"] == "PutNumbers"]
@@ -312,6 +314,6 @@ class TestMail:
         (send,) = [s for s in statements(ROLES["NotifyRole"]) if s["Sid"] == "SendMail"]
         assert send["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "MailFrom"}}}
         assert [r["Fn::Sub"].rpartition(":")[2] for r in send["Resource"]] == [
-            "identity/${MailIdentity}",
+            "identity/*",
             "configuration-set/${ConfigurationSet}",
         ]
