@@ -40,6 +40,15 @@ def test_cfn_lint_finds_nothing(name: str) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
+def test_the_page_names_the_rights_that_whoever_deploys_needs() -> None:
+    page = (DEPLOY.parent / "docs/aws.md").read_text(encoding="utf-8")
+    needed = page.partition("and rights to")[2].partition("Region and credentials")[0]
+    words = {"Events": "EventBridge", "Scheduler": "EventBridge Scheduler", "Logs": "CloudWatch Logs"}
+    kinds = {resource["Type"] for t in (FOUNDATION, APPLICATION) for resource in t["Resources"].values()}
+    services = {kind.split("::")[1] for kind in kinds} | {"CloudFormation", "S3"}
+    assert [name for name in sorted(services) if words.get(name, name) not in " ".join(needed.split())] == []
+
+
 class TestRoles:
     def test_every_function_has_one_of_its_own_and_nobody_else_has_it(self) -> None:
         used = [function["Role"]["Fn::GetAtt"][0] for function in FUNCTIONS.values()]
@@ -218,15 +227,30 @@ class TestFunctions:
                 "DispatchFunction",
                 '{"action": "dispatch", "scheduled_time": "<aws.scheduler.scheduled-time>"}',
             ),
+            "WeeklyRepeat": (
+                {"Ref": "WeeklyRepeatSchedule"},
+                "DispatchFunction",
+                '{"action": "dispatch", "scheduled_time": "<aws.scheduler.scheduled-time>"}',
+            ),
             "EachMinuteTick": ("cron(* * * * ? *)", "DispatchFunction", '{"action": "tick"}'),
             "EachMinuteNotify": ("cron(* * * * ? *)", "NotifyFunction", "{}"),
             "EachFiveMinutesHealth": ("cron(0/5 * * * ? *)", "HealthFunction", "{}"),
         }
         assert APPLICATION["Parameters"]["WeeklySchedule"]["Default"] == "cron(0 9 ? * MON *)"
+        assert APPLICATION["Parameters"]["WeeklyRepeatSchedule"]["Default"] == "cron(10,20,30,40,50 9 ? * MON *)"
         assert {s["ScheduleExpressionTimezone"] for s in schedules.values()} == {"UTC"}
         targets = {s["Target"]["Arn"]["Fn::GetAtt"][0] for s in schedules.values()}
         (call,) = statements(ROLES["SchedulesRole"])
         assert {resource["Fn::GetAtt"][0] for resource in call["Resource"]} == targets
+
+    def test_a_beginning_that_fails_is_repeated_and_old_ticks_do_not_pile_up(self) -> None:
+        """The scheduler's own retries end when it has handed a call over; Lambda's are two, within some minutes."""
+        (calls,) = resources(APPLICATION, "AWS::Lambda::EventInvokeConfig").values()
+        assert (calls["FunctionName"], calls["Qualifier"]) == ({"Ref": "DispatchFunction"}, "$LATEST")
+        assert calls["MaximumRetryAttempts"] == 2
+        assert calls["MaximumEventAgeInSeconds"] <= FUNCTIONS["DispatchFunction"]["Timeout"] == 900
+        schedules = resources(APPLICATION, "AWS::Scheduler::Schedule")
+        assert schedules["WeeklyRepeat"]["State"] == schedules["Weekly"]["State"] == {"Ref": "ScheduleState"}
 
 
 class TestAlarms:
