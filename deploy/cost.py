@@ -7,6 +7,8 @@ from stands beside it; `assumed` ones are to be replaced by what a real account 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +34,8 @@ PRICES = {
     "mail": Price(0.10 / 1000, "acecloudinterviews.com, undated"),
     "GB of logs": Price(0.50, "general knowledge"),
     "schedule's call": Price(1.00 / MILLION, "general knowledge"),
+    "SNS publish": Price(0.50 / MILLION, "general knowledge"),
+    "metric request": Price(0.01 / 1000, "general knowledge"),
     "alarm, a month": Price(0.10, "general knowledge"),
     "metric, a month": Price(0.30, "general knowledge"),
     "GB stored, a month": Price(0.25, "an older page of AWS"),
@@ -44,22 +48,32 @@ PRICES = {
 WRITE_UNITS = 12.44
 READ_UNITS = 8.61
 MESSAGES_SENT = 0.85
-# From the templates.
+# Likewise: python -m linkwatch_pipeline_tests.cloud.change_units (60 links, all changing). Of a change beyond its
+# check: transition and notice, sending, and what SES tells of it; of a tick and a notifier that find nothing, together.
+CHANGE_WRITE_UNITS = 9.08
+CHANGE_READ_UNITS = 24.47
+IDLE_READ_UNITS = 7
+# From the templates and from what the functions do; linkwatch_pipeline_tests/deploy/test_cost.py counts them.
 ALARMS = 10
-METRICS = 9
+METRICS = 9  # of the function health, each put by a request of its own at each look
 MEMORY_GB = 0.25
+CALLS_A_MINUTE = 2  # the tick and the notifier
+LOOKS_EVERY_MINUTES = 5
+EVENTS_A_MAIL = 2  # of one that arrives: each a message through topic and queue, and a call
+REQUESTS_A_MESSAGE = 3  # sent, received, deleted
+MAPPINGS = 2
 # Assumed, after SPEC 3.
 CHECK_SECONDS = 2.0
 CHANGED = 0.02  # of the links, each week; every change is mailed
 LINKS_A_HOST = 6
 LOG_KB = 0.5  # a line; a check writes one, each other call one
 KB_FETCHED = 64  # of a response, at most
-IDLE_SECONDS = 0.2  # of a tick or of a notifier that finds nothing
+IDLE_SECONDS = 0.2  # of a tick or of a notifier that finds nothing, and of a call for an event of a mail
 HEALTH_SECONDS = 1.0
 HEALTH_READ_UNITS = 50
 CHAIN_KB = 0.3  # of a host's item in a run, which each tick of an open run reads
 KB_STORED = 20  # of a link: state, thirteen weeks of observations, jobs
-POLLERS = 5  # of each of the two mappings, each polling for 20 s
+POLLERS = 5  # of each mapping, each polling for 20 s
 
 
 @dataclass(frozen=True)
@@ -75,20 +89,28 @@ class Load:
         return self.links * CHECK_SECONDS / self.concurrency / 60
 
     @property
+    def mails(self) -> float:
+        """In a week, if every change is a mail of its own."""
+        return self.links * CHANGED
+
+    @property
     def tick_read_units(self) -> float:
         return self.run_minutes * self.links / LINKS_A_HOST * CHAIN_KB / 4
 
 
 def week(load: Load) -> dict[str, float]:
     """Dollars a week by what is paid for."""
-    ticks, looks = MINUTES_A_WEEK, MINUTES_A_WEEK / 5
-    calls = 2 * ticks + looks
-    seconds = load.links * CHECK_SECONDS + 2 * ticks * IDLE_SECONDS + looks * HEALTH_SECONDS
-    reads = load.links * READ_UNITS + load.tick_read_units + looks * HEALTH_READ_UNITS
-    polls = 2 * POLLERS * 3 * MINUTES_A_WEEK
+    looks, events = MINUTES_A_WEEK / LOOKS_EVERY_MINUTES, load.mails * EVENTS_A_MAIL
+    scheduled, idle = CALLS_A_MINUTE * MINUTES_A_WEEK + looks, CALLS_A_MINUTE * MINUTES_A_WEEK + events
+    calls = load.links + scheduled + events
+    seconds = load.links * CHECK_SECONDS + idle * IDLE_SECONDS + looks * HEALTH_SECONDS
+    writes = load.links * WRITE_UNITS + load.mails * CHANGE_WRITE_UNITS
+    reads = load.links * READ_UNITS + load.mails * CHANGE_READ_UNITS + load.tick_read_units
+    reads += MINUTES_A_WEEK * IDLE_READ_UNITS + looks * HEALTH_READ_UNITS
+    polls = MAPPINGS * POLLERS * 3 * MINUTES_A_WEEK
     stored_gb = load.links * KB_STORED / MILLION
     return {
-        "DynamoDB writes": load.links * WRITE_UNITS * _price("write unit"),
+        "DynamoDB writes": writes * _price("write unit"),
         "DynamoDB reads": reads * _price("read unit"),
         "DynamoDB storage and recovery": stored_gb
         * (_price("GB stored, a month") + _price("GB of point-in-time recovery, a month"))
@@ -96,10 +118,12 @@ def week(load: Load) -> dict[str, float]:
         "SQS, work": load.links * (2 + MESSAGES_SENT) * _price("SQS request"),
         "SQS, polling empty queues": polls * _price("SQS request"),
         "Lambda, GB-seconds": seconds * MEMORY_GB * _price("GB-second, arm64"),
-        "Lambda, invocations": (load.links + calls) * _price("invocation"),
-        "schedules": calls * _price("schedule's call"),
-        "mails": load.links * CHANGED * _price("mail"),
-        "logs": (load.links + calls) * LOG_KB / MILLION * _price("GB of logs"),
+        "Lambda, invocations": calls * _price("invocation"),
+        "schedules": scheduled * _price("schedule's call"),
+        "mails and their events": load.mails * _price("mail")
+        + events * (_price("SNS publish") + REQUESTS_A_MESSAGE * _price("SQS request")),
+        "logs": calls * LOG_KB / MILLION * _price("GB of logs"),
+        "putting numbers": looks * METRICS * _price("metric request"),
         "alarms and metrics": (ALARMS * _price("alarm, a month") + METRICS * _price("metric, a month")) / WEEKS_A_MONTH,
     }
 
@@ -144,7 +168,10 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=20, help="checks at once")
     given = parser.parse_args()
     loads = [Load(given.links, given.concurrency)] if given.links else [Load(6000, 20), Load(600_000, 100)]
-    print("\n".join([*table(loads), "", *prices()]))
+    try:
+        print("\n".join([*table(loads), "", *prices()]), flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; nothing is left to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -11,14 +11,15 @@ import argparse
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_OUT = ROOT / "dist" / "linkwatch-lambda.zip"
 LIBRARIES = ("anyio", "certifi", "h11", "httpcore", "httpx", "idna", "typing_extensions")
-# Rooms that no function enters; what they need is not packed either.
-LEFT_OUT = (
+# What no function on AWS enters; what that needs is not packed either. Names, patterns of names, or rooms.
+LEFT_OUT_EVERYWHERE = (
     "definitions.py",
     "reports.py",
     "defs",
@@ -27,10 +28,20 @@ LEFT_OUT = (
     "adapters/handbook",
     "adapters/report_formats",
     "adapters/reports",
+    "adapters/store/migrations",
+    "adapters/store/sqlite*.py",
     "adapters/tables",
     "adapters/warehouse",
-    "reports.py",
 )
+# What only the functions of service status enter, which have zips of their own.
+_STATUS = (
+    "adapters/status_store",
+    "entrypoints/status_lambda.py",
+    "status_bootstrap.py",
+    "use_cases/*_services.py",
+    "use_cases/*_status*.py",
+)
+LEFT_OUT = (*LEFT_OUT_EVERYWHERE, *_STATUS)
 MOST_BYTES = 15 * 1024 * 1024
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
 _OLDEST_THAT_A_ZIP_CAN_SAY = (1980, 1, 1, 0, 0, 0)
@@ -77,7 +88,7 @@ def _our_files(unwanted: Sequence[str]) -> Iterator[tuple[str, Path]]:
     package_folder = ROOT / "linkwatch_pipeline"
     for file in package_folder.rglob("*"):
         inside = file.relative_to(package_folder).as_posix()
-        left_out = any(inside == name or inside.startswith(f"{name}/") for name in unwanted)
+        left_out = any(fnmatchcase(inside, name) or inside.startswith(f"{name}/") for name in unwanted)
         if file.is_file() and not left_out and "__pycache__" not in file.parts:
             yield f"linkwatch_pipeline/{inside}", file
 
@@ -91,7 +102,8 @@ def _library_files(name: str) -> Iterator[tuple[str, Path]]:
         described = ".dist-info" in file.parts[0] and not any(
             word in file.name.upper() for word in ("LICEN", "METADATA")
         )
-        if ".." not in file.parts and "__pycache__" not in file.parts and not described:
+        for_tests = file.name == "pytest_plugin.py"
+        if ".." not in file.parts and "__pycache__" not in file.parts and not described and not for_tests:
             yield file.as_posix(), Path(str(file.locate()))
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from package_lambda import LEFT_OUT, LIBRARIES, ROOT, CannotPack, package
+from package_lambda import LEFT_OUT_EVERYWHERE, LIBRARIES, ROOT, CannotPack, package
 
 DEFAULT_OUT = ROOT / "dist"
 ENTRIES = Path(__file__).resolve().parent / "status"
@@ -21,7 +21,7 @@ FUNCTIONS: Mapping[str, Sequence[str]] = {
     "processor": ("idna", "redis", *_POSTGRESQL),
     "teller": ("idna", *_POSTGRESQL),
 }
-_LEFT_OUT = (*LEFT_OUT, "adapters/notify", "entrypoints/aws_lambda.py")
+_LEFT_OUT = (*LEFT_OUT_EVERYWHERE, "adapters/notify", "entrypoints/aws_lambda.py")
 _OUTBOX = "adapters/store"  # only the teller writes there
 
 

@@ -116,6 +116,10 @@ class Deployment:
 
     def _check(self, settings: Mapping[str, str], templates: Mapping[str, Any]) -> None:
         check_settings(settings, templates)
+        if "WeeklySchedule" in settings and "WeeklyRepeatSchedule" not in settings:
+            raise Refused(
+                "WeeklySchedule goes with WeeklyRepeatSchedule, which would begin the week at its own time: set both."
+            )
         self._foundation.check_usable()
         self._application.check_usable()
         of_foundation = {*settings, *self._foundation.values()}
@@ -223,6 +227,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Refused, NotFine, CannotPack, OSError) as problem:
         say(f"stacks.py: {problem}")
         return 1 if isinstance(problem, NotFine) else 2
+    except KeyboardInterrupt:
+        say("stacks.py: interrupted. What CloudFormation began goes on by itself; 'stacks.py status' tells how.")
+        return 130
     return 0
 
 

@@ -125,14 +125,17 @@ class App(Parts):
         """Write down what a person knows of mails whose answer was lost (`use_cases.settle_doubt`)."""
         return settle_doubts(self.store, arrived=arrived, again=again, now=self.clock.now())
 
-    def look(self, *, surveyor: Surveyor | None = None) -> tuple[Finding, ...]:
+    def look(self, *, surveyor: Surveyor | None = None, by_hand: bool = False) -> tuple[Finding, ...]:
         """All findings as of now; in a story home as of its last week, since nobody runs the weeks after the story.
 
-        Args: surveyor: remembers what is not read every five minutes; None reads everything.
+        Args:
+            surveyor: remembers what is not read every five minutes; None reads everything.
+            by_hand: nobody repeats it, so it is no heartbeat: no numbers are published, which alarms look at.
         """
         week = latest_week(self.store, now=self.clock.now())
         app = self.in_week(week) if week is not None else self
-        return watch_health(app.store, app.metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
+        metrics = None if by_hand else app.metrics
+        return watch_health(app.store, metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
 
     def tell(self, findings: Iterable[Finding]) -> Told:
         """Tell on-call what it does not know yet of these findings, and remember that somebody looked."""

@@ -140,7 +140,12 @@ class Settings:
     )
     queue_url: str = entry("", QUEUE_URL, "The SQS work queue (output QueueUrl).")
     dead_letter_queue_url: str = entry("", QUEUE_URL, "The queue of its dead letters (output DeadLetterQueueUrl).")
-    metrics_namespace: str = entry("linkwatch", NAMESPACE, "Where CloudWatch's alarms look for RunLate and Heartbeat.")
+    metrics_namespace: str = entry(
+        "linkwatch-home",
+        NAMESPACE,
+        "Where the numbers of health --watch and of Dagster go in CloudWatch. That of the functions is theirs\n"
+        "alone: another heartbeat there would hide their silence.",
+    )
     warehouse_bucket: str = entry(
         "",
         BUCKET,

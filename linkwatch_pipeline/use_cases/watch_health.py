@@ -28,7 +28,7 @@ EXPORT_WARNING_AFTER = timedelta(days=80)
 
 def watch_health(
     store: Store,
-    metrics: Metrics,
+    metrics: Metrics | None,
     *,
     clock: Clock,
     breaker: BreakerRules | None = None,
@@ -41,6 +41,7 @@ def watch_health(
     that nobody ran are recorded as missed, since no scheduler comes back to them.
 
     Args:
+        metrics: None publishes nothing: a look that nobody repeats is no heartbeat.
         surveyor: remembers what was read of all links and notices; None reads them now.
         only_reads: write nothing into the store; runs are judged as they are going to be ruled on, and the next run
             records the weeks before it.
@@ -54,9 +55,9 @@ def watch_health(
     findings = verdict(facts)
     if only_reads:
         findings = in_order([*verdict(_as_ruled(store, facts, rules)), *unreleased_runs(facts)])
-    for number in _numbers(facts, findings):
-        metrics.put(number.name, number.value, unit=number.unit, at=now)
-    metrics.put("Heartbeat", 1, at=now)
+    if metrics is not None:
+        for number in _numbers(facts, findings):
+            metrics.put(number.name, number.value, unit=number.unit, at=now)
     return findings
 
 
@@ -143,7 +144,7 @@ class _Number:
 
 
 def _numbers(facts: HealthFacts, findings: Sequence[Finding]) -> Iterator[_Number]:
-    """What is drawn and alarmed on, beside the heartbeat. `RunLate` is above 0 while a run is late or missing.
+    """What is drawn and alarmed on, the heartbeat last. `RunLate` is above 0 while a run is late or missing.
 
     `CriticalFindings` leaves out these runs and dead letters, which have alarms of their own: one that sounds already
     says nothing of what comes on top.
@@ -161,3 +162,4 @@ def _numbers(facts: HealthFacts, findings: Sequence[Finding]) -> Iterator[_Numbe
     oldest = min((n.release_at for n in waiting if n.release_at is not None), default=facts.now)
     yield _Number(name="OldestNoticeAge", value=max((facts.now - oldest).total_seconds(), 0), unit="Seconds")
     yield _Number(name="LinksUnseen", value=facts.unseen.count)
+    yield _Number(name="Heartbeat", value=1)

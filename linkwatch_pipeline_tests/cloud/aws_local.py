@@ -218,6 +218,7 @@ class Play:
         at = self.clock.now() + timedelta(seconds=1)
         self.say("switching the schedules on; the weekly one is due in a second, the emulator looks every ten")
         given = {"ScheduleState": "ENABLED", "WeeklySchedule": f"at({at:%Y-%m-%dT%H:%M:%S})"}
+        given["WeeklyRepeatSchedule"] = f"at({at + timedelta(days=1):%Y-%m-%dT%H:%M:%S})"  # the play is over by then
         # Nothing is packed anew: the code stays.
         current = self.cloud.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"][0]["Parameters"]
         (code,) = (each["ParameterValue"] for each in current if each["ParameterKey"] == "CodeKey")
@@ -498,9 +499,17 @@ def main() -> int:
         "--handbook", type=Path, default=EXCERPT, help="all links of this folder; without it, of that excerpt"
     )
     given = parser.parse_args()
+    try:
+        return _play_and_tell(given.links, given.handbook)
+    except KeyboardInterrupt:
+        print("interrupted; the emulator and what it started have ended", file=sys.stderr)
+        return 130
+
+
+def _play_and_tell(most: int | None, handbook: Path) -> int:
     with tempfile.TemporaryDirectory() as folder, cloud_with_roles(_made(Path(folder) / "cloud")) as cloud:
         try:
-            account = _play(cloud, Path(folder), given.links, given.handbook)
+            account = _play(cloud, Path(folder), most, handbook)
         except NotAsPromised as problem:
             print(problem, file=sys.stderr)
             return 1

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
-from linkwatch_pipeline_tests.cloud.aws_local import Account, Play, cloud_with_roles, links_of, place_of, some_links
+from linkwatch_pipeline_tests.cloud.aws_local import (
+    ROOT,
+    Account,
+    Play,
+    cloud_with_roles,
+    links_of,
+    place_of,
+    some_links,
+)
 
 
 def play(folder: Path, links: list[str], handbook: Path | None = None) -> Account:
@@ -27,6 +39,18 @@ def test_a_week_of_some_links_is_deployed_fired_checked_told_and_accounted_for(t
     assert account.hosts >= 15
     assert account.transitions
     assert processes_of(tmp_path) == []
+
+
+def test_whoever_interrupts_it_sees_a_sentence_and_nothing_is_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "linkwatch_pipeline_tests.cloud.aws_local", "--links", "5"]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    play = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
+    assert play.stdout is not None
+    assert play.stdout.readline().startswith("deploying both stacks")
+    play.send_signal(signal.SIGINT)
+    _, said = play.communicate(timeout=60)
+    assert (play.returncode, said) == (130, "interrupted; the emulator and what it started have ended\n")
+    assert (processes_of(tmp_path), list(tmp_path.iterdir())) == ([], [])
 
 
 def processes_of(folder: Path) -> list[str]:

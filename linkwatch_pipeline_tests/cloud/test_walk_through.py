@@ -7,6 +7,7 @@ from pathlib import Path
 
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.test_recovery import DEAD_LETTER_ALARM, fail_until_given_up, work, would_alarm
+from linkwatch_pipeline_tests.deploy.templates import read_template, resources
 from linkwatch_pipeline_tests.entrypoints.functions import functions_on
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 from linkwatch_pipeline_tests.world import WorldProcess
@@ -47,6 +48,13 @@ def test_one_link_is_checked_over_the_queue_fails_on_purpose_and_comes_back(
         work(functions)
         assert (functions.waiting(), len(world.log.hits)) == ([], 2)
         assert [*page] == []
+
+
+def test_whoever_breaks_the_checker_on_purpose_is_warned_before_and_told_how_to_put_it_back() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    warned, broken = page.index("This breaks the checks of the whole stack"), page.index("--handler not.there")
+    handler = resources(read_template("application"), "AWS::Lambda::Function")["CheckFunction"]["Handler"]
+    assert warned < broken < page.index(f"--handler {handler}")
 
 
 def test_a_check_by_hand_waits_in_the_queue_for_its_host_and_is_dropped_if_its_link_changed(

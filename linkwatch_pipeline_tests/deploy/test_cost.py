@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
+from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+from linkwatch_pipeline.use_cases.watch_health import watch_health
+from linkwatch_pipeline_tests.cloud.change_units import units_of_a_change
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.deploy.templates import DEPLOY, ROOT, read_template, resources
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
 
@@ -31,11 +42,56 @@ def test_the_page_shows_both_tables_as_they_are_computed() -> None:
     assert len(where) == len([line for line in printed() if line.startswith("| ")])
 
 
-def test_every_alarm_of_the_templates_is_paid_for() -> None:
-    alarms = sum(
-        len(resources(read_template(name), "AWS::CloudWatch::Alarm")) for name in ("foundation", "application")
-    )
-    assert f"\nALARMS = {alarms}\n" in (DEPLOY / "cost.py").read_text(encoding="utf-8")
+@pytest.fixture
+def cost(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module, for what it counts with."""
+    monkeypatch.syspath_prepend(str(DEPLOY))
+    return import_module("cost")
+
+
+def test_alarms_calls_and_memory_are_those_of_the_templates(cost: ModuleType) -> None:
+    foundation, application = read_template("foundation"), read_template("application")
+    alarms = [name for each in (foundation, application) for name in resources(each, "AWS::CloudWatch::Alarm")]
+    assert len(alarms) == cost.ALARMS
+    schedules = [s["ScheduleExpression"] for s in resources(application, "AWS::Scheduler::Schedule").values()]
+    assert schedules.count("cron(* * * * ? *)") == cost.CALLS_A_MINUTE
+    assert schedules.count(f"cron(0/{cost.LOOKS_EVERY_MINUTES} * * * ? *)") == 1
+    assert not [s for s in schedules if isinstance(s, str) and not s.startswith(("cron(* *", "cron(0/5"))]
+    memory = {function["MemorySize"] for function in resources(application, "AWS::Lambda::Function").values()}
+    assert memory == {cost.MEMORY_GB * 1024}
+    assert len(resources(application, "AWS::Lambda::EventSourceMapping")) == cost.MAPPINGS
+    (destination,) = resources(application, "AWS::SES::ConfigurationSetEventDestination").values()
+    told = {"send", "delivery"} & set(destination["EventDestination"]["MatchingEventTypes"])
+    assert len(told) == cost.EVENTS_A_MAIL
+
+
+def test_the_numbers_of_a_look_are_counted_as_the_function_puts_them(cost: ModuleType) -> None:
+    class CloudWatch:
+        """Notes what it is asked, as boto3's client is asked."""
+
+        def __init__(self) -> None:
+            self.requests: list[list[str]] = []
+
+        def put_metric_data(self, **asked: Any) -> None:
+            self.requests.append([datum["MetricName"] for datum in asked["MetricData"]])
+
+    seen = CloudWatch()
+    with closing(SqliteStore.open(Path(":memory:"))) as store:
+        watch_health(store, CloudWatchMetrics(seen, namespace="n"), clock=VirtualClock(), only_reads=True)
+    names = [name for request in seen.requests for name in request]
+    assert len(set(names)) == len(seen.requests) == cost.METRICS
+
+
+def test_a_change_costs_what_was_measured(cost: ModuleType, ministack: Cloud) -> None:
+    units = units_of_a_change(ministack, links=10)
+    assert units["write units of a change"] == pytest.approx(cost.CHANGE_WRITE_UNITS, rel=0.1)
+    assert units["read units of an idle minute"] == pytest.approx(cost.IDLE_READ_UNITS, abs=1)
+
+
+def test_whoever_reads_only_its_head_sees_no_traceback() -> None:
+    command = f"{sys.executable} {DEPLOY / 'cost.py'} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
 def test_a_hundred_times_the_links_are_a_hundred_times_the_writes_and_no_more_polling() -> None:
@@ -47,6 +103,6 @@ def test_a_hundred_times_the_links_are_a_hundred_times_the_writes_and_no_more_po
 
 
 def test_the_sum_is_of_its_rows() -> None:
-    parts = [line for line in printed() if line.startswith("| ") and "links" not in line][:11]
+    parts = [line for line in printed() if line.startswith("| ") and "links" not in line][:12]
     sums = [sum(float(line.strip("| ").split(" | ")[column].replace(",", "")) for line in parts) for column in (1, 2)]
     assert row("**a week**") == pytest.approx(sums, abs=0.06)

@@ -51,6 +51,10 @@ OPEN = {
     "ReadDefinitionsAndNetwork": ("*", "neither ECS nor EC2 knows resources for these reads"),
     "ReadDefinitions": ("*", "ECS knows no resource for this read"),
     "PutNumbers": ("*", "CloudWatch knows no resource for numbers; a condition names the namespace instead"),
+    "SendMail": (
+        "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*",
+        "SES judges the recipient's identity too; a condition names the sender instead",
+    ),
     "ForwardPorts": ("*", "the channels of port forwarding are no resources"),
     "KeepComputeLogs": ("${LogsBucket.Arn}/compute-logs/*", "S3 names objects by path; it is one folder of our bucket"),
 }
@@ -274,6 +278,8 @@ class TestEcs:
         assert conditions["LaunchRuns"] == conditions["WatchAndStopRuns"] == cluster
         assert conditions["TagRuns"] == {"StringEquals": {"ecs:CreateAction": "RunTask"}}
         assert conditions["HandOverRoles"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+        (send,) = [s for s in statements(ROLES["RunRole"]) if s["Sid"] == "SendMail"]
+        assert send["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "MailFrom"}}}
         assert conditions["PutNumbers"] == {"StringEquals": {"cloudwatch:namespace": {"Ref": "MetricsNamespace"}}}
 
     def test_only_the_two_roles_of_a_run_may_be_handed_over(self) -> None:

@@ -57,6 +57,10 @@ def test_it_is_small_and_holds_nothing_compiled(packed: Path) -> None:
     assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc", ".dylib"))]
 
 
+def test_the_page_says_how_large_it_is(packed: Path) -> None:
+    assert f"{packed.stat().st_size / 1_000_000:.1f} MB" in (DEPLOY / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_same_sources_give_the_same_bytes(packed: Path, tmp_path: Path) -> None:
     pack(tmp_path / "again.zip")
     assert _digest(tmp_path / "again.zip") == _digest(packed)
@@ -70,6 +74,8 @@ def test_it_holds_what_the_functions_need_and_no_more(packed: Path) -> None:
     }  # fmt: skip
     ours = {name for name in zipfile.ZipFile(packed).namelist() if name.startswith("linkwatch_pipeline/")}
     assert not [name for name in ours if "/defs/" in name or "/cli/" in name or "/handbook/" in name or "test" in name]
+    assert not [name for name in ours if "/sqlite" in name or "/status_" in name or name.endswith("_services.py")]
+    assert not [name for name in zipfile.ZipFile(packed).namelist() if "pytest" in name]
 
 
 def test_the_functions_import_from_the_zip_alone_and_load_nothing_heavy(target: Path) -> None:

@@ -51,7 +51,7 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert sorted(functions) == ["lw-check", "lw-dispatch", "lw-health", "lw-mail-events", "lw-notify"]
     assert functions["lw-check"]["Timeout"] == 30
     schedules = cloud.client("scheduler").list_schedules()["Schedules"]
-    assert sorted(s["State"] for s in schedules) == ["DISABLED", "DISABLED", "ENABLED", "ENABLED"]
+    assert sorted(s["State"] for s in schedules) == ["DISABLED"] * 3 + ["ENABLED"] * 2
     table = tomllib.loads(printed)["table"]
     cloud.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
 
@@ -197,10 +197,11 @@ class TestRefusals:
             (settings(Contact="links@example.com"), "fresh", 'Add ARGS="--set MailFrom=... --set MailIdentity=..."'),
             (settings(**REQUIRED, Confirm="0"), "fresh", "Confirm must be"),
             (settings(**REQUIRED), "Bad_Name", "NAME 'Bad_Name' cannot be used"),
+            (settings(**REQUIRED, WeeklySchedule="cron(0 12 ? * TUE *)"), "fresh", "WeeklySchedule goes with"),
             ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
             ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
         ],
-        ids=["missing", "value", "name", "zip", "file"],
+        ids=["missing", "value", "name", "schedule", "zip", "file"],
     )
     def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
         code, printed, said = stacks(cloud, "deploy", *arguments, name=name)

@@ -24,10 +24,12 @@ ALARMS = {
     name: alarm for t in (FOUNDATION, APPLICATION) for name, alarm in resources(t, "AWS::CloudWatch::Alarm").items()
 }
 
-# The only statements whose resource may be every one, and why.
-EVERY_RESOURCE = {
-    "PutNumbers": "CloudWatch knows no resource for numbers; a condition names the namespace instead",
-    "BeInTheNetwork": "EC2 lets Lambda describe and make a function's network interfaces by no narrower name",
+ALL_IDENTITIES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*"
+# The only statements whose resource is open, and why.
+OPEN = {
+    "PutNumbers": ("*", "CloudWatch knows no resource for numbers; a condition names the namespace instead"),
+    "BeInTheNetwork": ("*", "EC2 lets Lambda describe and make a function's network interfaces by no narrower name"),
+    "SendMail": (ALL_IDENTITIES, "SES judges the recipient's identity too; a condition names the sender instead"),
 }
 
 
@@ -36,6 +38,15 @@ def test_cfn_lint_finds_nothing(name: str) -> None:
     command = [str(Path(sys.executable).with_name("cfn-lint")), "--format", "parseable", "--"]
     done = subprocess.run([*command, str(DEPLOY / f"{name}.yaml")], capture_output=True, text=True, timeout=110)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_the_page_names_the_rights_that_whoever_deploys_needs() -> None:
+    page = (DEPLOY.parent / "docs/aws.md").read_text(encoding="utf-8")
+    needed = page.partition("and rights to")[2].partition("Region and credentials")[0]
+    words = {"Events": "EventBridge", "Scheduler": "EventBridge Scheduler", "Logs": "CloudWatch Logs"}
+    kinds = {resource["Type"] for t in (FOUNDATION, APPLICATION) for resource in t["Resources"].values()}
+    services = {kind.split("::")[1] for kind in kinds} | {"CloudFormation", "S3"}
+    assert [name for name in sorted(services) if words.get(name, name) not in " ".join(needed.split())] == []
 
 
 class TestRoles:
@@ -52,7 +63,7 @@ class TestRoles:
             for action in as_list(statement["Action"]):
                 assert re.fullmatch(r"[a-z0-9]+:[A-Za-z]+", action), action
             open_ended = [value for value in walk(statement["Resource"]) if isinstance(value, str) and "*" in value]
-            assert not open_ended or (open_ended == ["*"] and statement["Sid"] in EVERY_RESOURCE), statement
+            assert not open_ended or open_ended == [OPEN[statement["Sid"]][0]], statement
 
     def test_numbers_may_be_put_into_our_namespace_only(self) -> None:
         (put,) = [s for role in ROLES.values() for s in statements(role) if s["Sid"] == "PutNumbers"]
@@ -216,15 +227,30 @@ class TestFunctions:
                 "DispatchFunction",
                 '{"action": "dispatch", "scheduled_time": "<aws.scheduler.scheduled-time>"}',
             ),
+            "WeeklyRepeat": (
+                {"Ref": "WeeklyRepeatSchedule"},
+                "DispatchFunction",
+                '{"action": "dispatch", "scheduled_time": "<aws.scheduler.scheduled-time>"}',
+            ),
             "EachMinuteTick": ("cron(* * * * ? *)", "DispatchFunction", '{"action": "tick"}'),
             "EachMinuteNotify": ("cron(* * * * ? *)", "NotifyFunction", "{}"),
             "EachFiveMinutesHealth": ("cron(0/5 * * * ? *)", "HealthFunction", "{}"),
         }
         assert APPLICATION["Parameters"]["WeeklySchedule"]["Default"] == "cron(0 9 ? * MON *)"
+        assert APPLICATION["Parameters"]["WeeklyRepeatSchedule"]["Default"] == "cron(10,20,30,40,50 9 ? * MON *)"
         assert {s["ScheduleExpressionTimezone"] for s in schedules.values()} == {"UTC"}
         targets = {s["Target"]["Arn"]["Fn::GetAtt"][0] for s in schedules.values()}
         (call,) = statements(ROLES["SchedulesRole"])
         assert {resource["Fn::GetAtt"][0] for resource in call["Resource"]} == targets
+
+    def test_a_beginning_that_fails_is_repeated_and_old_ticks_do_not_pile_up(self) -> None:
+        """The scheduler's own retries end when it has handed a call over; Lambda's are two, within some minutes."""
+        (calls,) = resources(APPLICATION, "AWS::Lambda::EventInvokeConfig").values()
+        assert (calls["FunctionName"], calls["Qualifier"]) == ({"Ref": "DispatchFunction"}, "$LATEST")
+        assert calls["MaximumRetryAttempts"] == 2
+        assert calls["MaximumEventAgeInSeconds"] <= FUNCTIONS["DispatchFunction"]["Timeout"] == 900
+        schedules = resources(APPLICATION, "AWS::Scheduler::Schedule")
+        assert schedules["WeeklyRepeat"]["State"] == schedules["Weekly"]["State"] == {"Ref": "ScheduleState"}
 
 
 class TestAlarms:
@@ -249,6 +275,13 @@ class TestAlarms:
         assert "Dimensions" not in alarm
         assert alarm["Namespace"] == ALARMS["HeartbeatAlarm"]["Namespace"] == {"Ref": "MetricsNamespace"}
         assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": "AlertTopicArn"}]
+
+    def test_nobody_else_puts_a_heartbeat_where_that_of_the_functions_is_looked_for(self) -> None:
+        from linkwatch_pipeline.settings import Settings
+
+        theirs = APPLICATION["Parameters"]["MetricsNamespace"]["Default"]
+        dagsters = read_template("dagster-ecs")["Parameters"]["MetricsNamespace"]["Default"]
+        assert len({theirs, dagsters, Settings().metrics_namespace}) == 3
 
     def test_every_function_has_one_for_its_errors(self) -> None:
         watched = [
@@ -305,6 +338,6 @@ class TestMail:
         (send,) = [s for s in statements(ROLES["NotifyRole"]) if s["Sid"] == "SendMail"]
         assert send["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "MailFrom"}}}
         assert [r["Fn::Sub"].rpartition(":")[2] for r in send["Resource"]] == [
-            "identity/${MailIdentity}",
+            "identity/*",
             "configuration-set/${ConfigurationSet}",
         ]

@@ -53,6 +53,7 @@ def test_a_new_home_is_well_and_nobody_is_told(terminal: Terminal, on_call: OnCa
     assert terminal.fine("health").out == "healthy\n"
     assert terminal.fine("health", "--history").out == "every week was run in time\n"
     assert (on_call.calls, alarms(terminal)) == (0, [])
+    assert not (terminal.home / "metrics.jsonl").exists()  # nobody repeats this look: it is no heartbeat
 
 
 def test_what_is_critical_is_told_once_and_a_missed_week_stays_in_the_history(

@@ -56,7 +56,7 @@ def _look_once(app: App, as_json: bool) -> int:
     from linkwatch_pipeline.domain.health import failed_look
 
     try:
-        findings = app.look()
+        findings = app.look(by_hand=True)
     except LinkwatchError as error:
         _say_problems(app.tell([failed_look(str(error), now=app.clock.now())]))
         raise
