@@ -26,12 +26,13 @@ def test_a_week_is_followed_to_its_end_while_another_process_checks(
     monkeypatch.setenv("DAGSTER_DISABLE_TELEMETRY", "1")
     active_since = week_start(SystemClock().now()) - timedelta(days=1)
     with closing(store_on(ministack.client("dynamodb"), shared.table)) as store:
-        for name in ("a", "b"):  # refused by our own policy before any connection: nothing leaves this machine
-            store.save_link(a_link(name, f"http://127.0.0.1/{name}", active_since=active_since), replaces=None)
+        for name in ("1", "2"):  # refused by our own policy before any connection: nothing leaves this machine
+            store.save_link(a_link(name, f"http://127.0.0.{name}/", active_since=active_since), replaces=None)
     with working(shared, tmp_path / "elsewhere"):
         done = terminal.fine("run", "--json")
     [run] = done.document["runs"]
     assert (run["state"], run["outcomes"]) == ("closed", {"uncertain": 2})
     shown = [line.split(maxsplit=1)[1] for line in done.err.splitlines() if line.startswith(run["run_id"])]
     assert (shown[0], shown[-1]) == ("0/2", "2/2  uncertain 2")
+    assert len(shown) == len(set(shown))  # though each of the hosts is a step of its own
     assert not (terminal.home / "linkwatch.sqlite3").exists()

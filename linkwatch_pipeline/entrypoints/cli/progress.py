@@ -24,6 +24,7 @@ class ProgressLine:
         self._ends: Counter[str] = Counter()
         self._total = 0
         self._shown_steps = 0
+        self._noted: str | None = None
 
     def job_ended(self, job: JobRecord, end: str) -> None:
         if job.run_id != self._run_id:
@@ -38,7 +39,10 @@ class ProgressLine:
             note(self._line(done))
 
     def note(self, text: str) -> None:
-        note(text)
+        """Several steps that follow one run find the same at its end: it is said once."""
+        if text != self._noted:
+            note(text)
+        self._noted = text
 
     def _begin(self, run_id: str) -> None:
         self._run_id, self._total = run_id, self._expected(run_id)
