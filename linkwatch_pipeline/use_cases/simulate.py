@@ -132,7 +132,7 @@ class Workload:
 def links_per_host(store: RegistryStore) -> dict[str, int]:
     """How many links are watched on each host, read as a stream."""
     counts: dict[str, int] = {}
-    for link in store.links_by_host():
+    for link in store.links_by_host(brief=True):
         if link.retired_at is None:
             counts[link.host] = counts.get(link.host, 0) + 1
     return counts

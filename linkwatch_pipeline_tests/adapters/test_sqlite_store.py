@@ -47,7 +47,7 @@ from linkwatch_pipeline_tests.contracts.store_workers import (
     observe_week_after_week,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 FIRST_VERSION_ROWS = """

@@ -19,6 +19,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
 from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Patience
@@ -46,6 +47,7 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoH
         self._table = table
         self._clock = clock
         self._journal = Journal(table, clock)
+        self._parts = LinkParts(table, clock)
         self._days = NoticeDays(table, clock)
 
     @classmethod

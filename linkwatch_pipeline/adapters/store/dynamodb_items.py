@@ -30,6 +30,7 @@ WEEK_LIST = "WEEKS"
 DAY_LIST = "OUTBOX"
 OBSERVATION = "OBS#"
 TRANSITION = "CHANGE#"
+PART = "PART#"
 JOB = "JOB#"
 CHAIN = "HOST#"
 DAY = "DAY#"
@@ -86,6 +87,15 @@ def _value(attribute: Mapping[str, Any] | None) -> str | int | None:
 
 def link_key(link_id: str) -> Key:
     return f"LINK#{link_id}", "STATE"
+
+
+def part_key(link_id: str, name: str, place: int) -> Key:
+    return link_key(link_id)[0], f"{parts_prefix(name)}{place:06d}"
+
+
+def parts_prefix(name: str | None = None) -> str:
+    """How the keys of a link's parts begin, or of those under one name."""
+    return PART if name is None else f"{PART}{name}#"
 
 
 def owner_key(team: str) -> Key:

@@ -74,7 +74,7 @@ class Journal:
         try:
             self._table.write([operation for _, operation in operations])
         except Conflict as conflict:
-            raise _stale(operations[conflict.failed[0]][0]) from conflict
+            raise stale(operations[conflict.failed[0]][0].called) from conflict
 
     def visible(self, item: Item | None) -> Item | None:
         """What counts of an item as it was read: the item itself unless it is marked.
@@ -117,7 +117,7 @@ class Journal:
         try:
             self._table.transact([operation for _, operation in operations])
         except Conflict as conflict:
-            raise _stale(operations[conflict.failed[0]][0]) from conflict
+            raise stale(operations[conflict.failed[0]][0].called) from conflict
 
     def _decide(self, journal: str, state: str) -> str:
         """Turn an open journal into `state`; what it is afterwards. Raises StaleWrite if it was aborted by others."""
@@ -221,5 +221,5 @@ def _groups(changes: Sequence[Change], journal: str) -> Iterator[list[Change]]:
     yield group
 
 
-def _stale(change: Change) -> StaleWrite:
-    return StaleWrite(f"{change.called} changed since it was read; read it again and decide again.")
+def stale(called: str) -> StaleWrite:
+    return StaleWrite(f"{called} changed since it was read; read it again and decide again.")

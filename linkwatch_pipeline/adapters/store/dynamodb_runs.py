@@ -30,8 +30,9 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     split_host_entry,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
-from linkwatch_pipeline.adapters.store.rows import CHAINS, HOSTS, JOBS, LINKS, RUNS
+from linkwatch_pipeline.adapters.store.rows import CHAINS, HOSTS, JOBS, RUNS
 from linkwatch_pipeline.domain import recording
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
@@ -56,6 +57,7 @@ class DynamoRuns:
 
     _table: DynamoTable
     _journal: Journal
+    _parts: LinkParts
 
     def create_run(self, run: Run) -> Run:
         # The entry first: one that leads nowhere is passed by, a run that nothing leads to would be forgotten.
@@ -282,7 +284,7 @@ class DynamoRuns:
                 return None
             allocation, changed = _allocation(link_of(item), link, slot, run_id)
             if changed is not None:
-                self._table.put(encode(LINKS, changed, link_key(link.id)), was=item)
+                self._table.put(self._parts.item_with_state(changed, item), was=item)
             return allocation
 
         return self._table.patience.until_undisturbed(attempt)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -64,6 +64,11 @@ class Table(Generic[R]):
         self.columns = tuple(field.name for field in fields(record))
         self.record = record
         self._converters = dict(converters)
+        self._defaults = [
+            (index, field.default)
+            for index, field in enumerate(fields(record))
+            if field.default is not MISSING and field.default is not None
+        ]
         self._readers = [(self.columns.index(column), converter.read) for column, converter in converters.items()]
         self._beside_key = tuple(column for column in self.columns if column not in key)
         self._where_key = " AND ".join(f"{column} = ?" for column in key)
@@ -77,11 +82,14 @@ class Table(Generic[R]):
         return tuple(self._written(column, getattr(record, column)) for column in columns or self.columns)
 
     def decode(self, row: Sequence[Any]) -> R:
-        """The record of a row in column order."""
+        """The record of a row in column order. What an earlier linkwatch did not write yet has its default."""
         values = list(row)
         for index, read in self._readers:
             if values[index] is not None:
                 values[index] = read(values[index])
+        for index, default in self._defaults:
+            if values[index] is None:
+                values[index] = default
         return self.record(**dict(zip(self.columns, values, strict=True)))
 
     def update(self, record: R, columns: Sequence[str] = ()) -> tuple[str, Row]:
