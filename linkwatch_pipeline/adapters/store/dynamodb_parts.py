@@ -14,6 +14,8 @@ from typing import Any
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     Item,
     Key,
+    StoredItem,
+    damaged,
     encode,
     key_attributes,
     key_of,
@@ -28,7 +30,6 @@ from linkwatch_pipeline.adapters.store.dynamodb_journal import Change
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.adapters.store.rows import LINKS
-from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.links import LONG_FIELDS, Link
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.ports import Clock
@@ -55,9 +56,7 @@ class LinkParts:
             return link
         now = self._table.get(key_of(item))
         if now is not None and _NAME in now and now[_NAME] == item[_NAME]:
-            raise StoreUnusable(
-                f"link {item['id']['S']!r} names parts that are not in the table: restore the table to a point in time."
-            )
+            raise damaged(item, "it names parts that are not there")
         raise Conflict
 
     def whole_many(self, items: Sequence[Item]) -> list[Link | None]:
@@ -125,7 +124,7 @@ class LinkParts:
         made_at = text(format_utc(self._clock.now()))
         return [
             {
-                **key_attributes(part_key(link.id, name, place)),
+                **key_attributes(part_key(link_key(link.id)[0], name, place)),
                 _TEXT: text(said[start : start + PART_BYTES]),
                 _MADE_AT: made_at,
             }
@@ -162,7 +161,11 @@ def _name_of(item: Item | None) -> str:
 def _part_keys(item: Item) -> list[Key]:
     if _NAME not in item:
         return []
-    return [part_key(item["id"]["S"], item[_NAME]["S"], place) for place in range(int(item[_COUNT]["N"]))]
+    try:
+        name, count = item[_NAME]["S"], int(item[_COUNT]["N"])
+    except (KeyError, ValueError) as error:
+        raise damaged(item, f"{_NAME} or {_COUNT} cannot be read") from error
+    return [part_key(key_of(item)[0], name, place) for place in range(count)]
 
 
 def _with_parts(item: Item, parts: Mapping[Key, Any]) -> Link | None:
@@ -172,4 +175,8 @@ def _with_parts(item: Item, parts: Mapping[Key, Any]) -> Link | None:
     if any(key not in parts for key in keys):
         return None
     said = "".join(parts[key][_TEXT]["S"] for key in keys).split("\n")
-    return link_of({**item, **dict(zip(LONG_FIELDS, map(text, said), strict=True))})
+    if len(said) != len(LONG_FIELDS):
+        raise damaged(item, "its parts cannot be read")
+    return link_of(
+        StoredItem({**item, **dict(zip(LONG_FIELDS, map(text, said), strict=True))}, getattr(item, "table", ""))
+    )

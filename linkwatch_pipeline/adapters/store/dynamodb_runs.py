@@ -28,6 +28,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     number,
     run_key,
     split_host_entry,
+    text_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
@@ -299,7 +300,7 @@ class DynamoRuns:
         for chunk in chunks((split_host_entry(item) for item in entries), MOST_IN_GET):
             items = self._table.get_many(job_key(run_id, link_id) for _, link_id in chunk)
             for host, link_id in chunk:
-                if (item := items.get(job_key(run_id, link_id))) is not None and item["host"]["S"] == host:
+                if (item := items.get(job_key(run_id, link_id))) is not None and text_of(item, "host") == host:
                     yield decode(JOBS, item)
 
     def _agreeing(self, chain: HostChain, now: datetime) -> HostChain:

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import R, Row, Table
+from linkwatch_pipeline.adapters.store.rows import R, Row, Table, Undecodable
 from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
 
 BUSY_TIMEOUT = timedelta(seconds=5)
@@ -179,7 +179,9 @@ class Database:
             with self._lock, _in_our_words(self._path):
                 rows = self._connection.execute(sql, (*values, *after)).fetchall()
             for row in rows:
-                yield table.decode(row)
+                with _in_our_words(self._path):
+                    record = table.decode(row)
+                yield record
             if len(rows) < STREAM_ROWS:
                 return
             after = tuple(rows[-1][position] for position in positions)
@@ -301,6 +303,11 @@ def _in_our_words(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translated(error, path) from error
+    except Undecodable as error:
+        raise StoreUnusable(
+            f"{path}: the row {', '.join(map(str, error.key))} of {error.table} is damaged ({error}). "
+            "Put a backup in its place, or mend the row with an SQLite tool."
+        ) from error
 
 
 def _translated(error: sqlite3.Error, path: Path) -> Exception:
