@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.headerregistry import Address
 from enum import StrEnum
@@ -21,6 +21,7 @@ MAX_MARKER_CHARACTERS = 500
 MAX_REASON_CHARACTERS = 300
 MAX_PERSON_CHARACTERS = 80
 MAX_CONFIRM = 10
+LONG_FIELDS = ("places", "also_used_by")  # of a link: as many as a handbook has files and teams
 MAX_SEQUENCE = 9_999_999_999  # ten digits: stores sort by them as text
 
 
@@ -111,6 +112,11 @@ class Link:
         """The acknowledgement that holds now: of this very break. A recovery ends it without anybody writing."""
         holds = self.state is LinkState.BROKEN and self.ack is not None and self.ack.version == self.version
         return self.ack if holds else None
+
+
+def in_brief(link: Link) -> Link:
+    """The link without what may be long: all that a check needs of it."""
+    return replace(link, places=(), also_used_by=()) if link.places or link.also_used_by else link
 
 
 class Delivery(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +23,12 @@ _RETRY_WAITS = (
     timedelta(minutes=15),
     timedelta(hours=1),
 )
+
+
+# A mail says no more of where a link stands, and goes to no more teams beside the owner (a mail takes 50 addresses).
+MOST_PLACES_TOLD = 20
+MOST_PLACE_CHARACTERS = 8_000
+MOST_TEAMS_TOLD = 40
 
 
 class NoticeStatus(StrEnum):
@@ -62,6 +69,8 @@ _SETTLED = frozenset(
 class Notice:
     """Everything that a mail says, so that it outlives its observation, and how its delivery stands.
 
+    `places` are the first where the link stands, `further_places` how many more there are. `also_used_by` are the first
+    of the other teams, by name: who gets a copy.
     `release_at` is when it may first be sent (UTC), None until its run is released. `recipient` is resolved from the
     owner when an attempt begins. `mail_id` is that of the mail that told it, or tries to: its own transition id, or a
     digest's (`digest_id`); None before the first attempt.
@@ -93,11 +102,12 @@ class Notice:
     last_error: str | None = None
     next_attempt_at: datetime | None = None
     sent_at: datetime | None = None
+    further_places: int = 0
 
 
 def notice_for(link: Link, transition: Transition, observation: Observation, *, now: datetime) -> Notice:
     """The notice that is committed together with its transition; a check by hand releases it at once."""
-    return Notice(
+    notice = Notice(
         transition_id=transition.id,
         link_id=link.id,
         url=link.url,
@@ -115,6 +125,28 @@ def notice_for(link: Link, transition: Transition, observation: Observation, *, 
         created_at=now,
         release_at=now if observation.run_id is None else None,
     )
+    return bounded(notice)
+
+
+def bounded(notice: Notice) -> Notice:
+    """The notice with no more places and teams than are told, however many its link has."""
+    told = tuple(_first_places(notice.places))
+    return replace(
+        notice,
+        places=told,
+        further_places=notice.further_places + len(notice.places) - len(told),
+        also_used_by=notice.also_used_by[:MOST_TEAMS_TOLD],
+    )
+
+
+def _first_places(places: Sequence[Place]) -> Iterator[Place]:
+    """The first places, at least one, until the names of their files become too long to be read."""
+    characters = 0
+    for place in places[:MOST_PLACES_TOLD]:
+        if characters and characters + len(place.file) > MOST_PLACE_CHARACTERS:
+            return
+        characters += len(place.file)
+        yield place
 
 
 def is_claimable(notice: Notice, now: datetime) -> bool:

@@ -30,7 +30,7 @@ class RecordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The committed result: the link as stored and, on a change worth telling, its transition.
+    """The committed result: the link as stored, in brief, and, on a change worth telling, its transition.
 
     `chain` is the host's chain after the commit (None for a hand check): its `head` is the next job to send.
     """

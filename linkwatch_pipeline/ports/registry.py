@@ -34,14 +34,19 @@ class RegistryStore(Protocol):
         """
         ...
 
-    def get_link(self, link_id: str) -> Link | None: ...
+    def get_link(self, link_id: str, *, brief: bool = False) -> Link | None:
+        """Args: brief: leave out `places` and `also_used_by`, which may be long (`domain.links.in_brief`)."""
+        ...
 
     def links(self, *, owner: str | None = None) -> Iterator[Link]:
         """All links, or an owner's, in id order."""
         ...
 
-    def links_by_host(self, *, after_host: str | None = None) -> Iterator[Link]:
-        """All links in (host, id) order, streamed; only hosts that sort after `after_host` if given."""
+    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
+        """All links in (host, id) order, streamed; only hosts that sort after `after_host` if given.
+
+        Args: brief: as in `get_link`.
+        """
         ...
 
     def put_owner(self, owner: Owner) -> None:

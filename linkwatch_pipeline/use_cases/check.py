@@ -82,7 +82,8 @@ def _look_up(store: Store, message: CheckJob) -> _Known | None:
         return None
     if job.status.is_terminal:
         return _Known(job, None, None, None)
-    return _Known(job, store.get_run(job.run_id), store.get_link(job.link_id), store.get_chain(job.run_id, job.host))
+    link, chain = store.get_link(job.link_id, brief=True), store.get_chain(job.run_id, job.host)
+    return _Known(job, store.get_run(job.run_id), link, chain)
 
 
 def _host_gave_up_on_us(job: JobRecord, chain: HostChain | None) -> bool:

@@ -153,7 +153,7 @@ def _what(notice: Notice) -> str:
     line = f"line {notice.places[0].line}: " if notice.places else ""
     now = "broken" if _is_break(notice) else "reachable again"
     change = f"{now} (was {notice.from_state.value})"
-    more = len(notice.places) - 1
+    more = len(notice.places) + notice.further_places - 1
     further = f", and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
     seen = f"{answer_of(notice)} at {moment(notice.observed_at)}"
     since = ""

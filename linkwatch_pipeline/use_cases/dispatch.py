@@ -132,7 +132,7 @@ def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[t
 
 
 def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[Member]:
-    for link in store.links_by_host(after_host=run.cursor):
+    for link in store.links_by_host(after_host=run.cursor, brief=True):
         held = link.allocations.get(slot)
         if held is not None and held.run_id == run.run_id:
             # Allocated by an earlier attempt: it belongs to the run, whatever happened to it since.
@@ -147,7 +147,7 @@ def _retry_members(store: Store, run: Run, parent_id: str) -> Iterator[Member]:
     for job in store.jobs(parent_id):
         if run.cursor is not None and host_of(job.host) <= run.cursor:
             continue
-        link = store.get_link(job.link_id) if needs_retry(job) else None
+        link = store.get_link(job.link_id, brief=True) if needs_retry(job) else None
         if link is not None and link.host == host_of(job.host) and link.config_version == job.config_version:
             yield Member(link=link, retry_of=job.retry_of or job.job_id)
 

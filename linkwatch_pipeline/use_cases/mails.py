@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from html import escape
 from string import Template
 
-from linkwatch_pipeline.domain.links import LinkState, Place
-from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.domain.links import LinkState
+from linkwatch_pipeline.domain.notices import Notice, bounded
 from linkwatch_pipeline.ports import Mail
 from linkwatch_pipeline.use_cases.mail_frame import REPEATED, framed_html, framed_text, message_id
 from linkwatch_pipeline.use_cases.service_words import (
@@ -22,8 +22,6 @@ from linkwatch_pipeline.use_cases.service_words import (
     service_summary,
 )
 from linkwatch_pipeline.use_cases.wording import anchor, answer_of, moment, visible
-
-MOST_PLACES_SHOWN = 20
 
 _BROKEN = (
     "When linkwatch asked for this page, the answer was $answer. That is what was seen at that moment; it does not "
@@ -104,7 +102,7 @@ def _facts(notice: Notice) -> list[tuple[str, list[str]]]:
     """Label and lines of each field, in the order of reading."""
     facts = [
         ("URL", [visible(notice.url)]),
-        ("In the handbook", _places(notice.places)),
+        ("In the handbook", _places(notice)),
         ("Answer", [answer_of(notice)]),
         ("State", [f"{notice.to_state.value} (was {notice.from_state.value})"]),
         ("Checked at", [moment(notice.observed_at)]),
@@ -125,10 +123,11 @@ def _outage(notice: Notice) -> str:
     return _duration(notice.observed_at.replace(microsecond=0) - begun.replace(microsecond=0))
 
 
-def _places(places: Sequence[Place]) -> list[str]:
-    shown = [f"{visible(place.file)}, line {place.line}" for place in places[:MOST_PLACES_SHOWN]]
-    if len(places) > MOST_PLACES_SHOWN:
-        shown.append(f"and {len(places) - MOST_PLACES_SHOWN} more")
+def _places(notice: Notice) -> list[str]:
+    told = bounded(notice)  # one of an earlier linkwatch has all places
+    shown = [f"{visible(place.file)}, line {place.line}" for place in told.places]
+    if told.further_places:
+        shown.append(f"and {told.further_places} more")
     return shown or ["no place recorded"]
 
 

@@ -17,6 +17,7 @@ from linkwatch_pipeline.use_cases.mute import tell_difference
 NEVER_TOLD = "nobody was told of the break, so its end is not announced alone"
 OUTLIVED = "refused for good, and the link changed again before that was mended"
 OVERTAKEN = "a later change of this link was settled without telling it"
+MOST_ERROR_CHARACTERS = 2_000
 
 
 class End(StrEnum):
@@ -105,5 +106,6 @@ def owner_of(store: Store, notice: Notice) -> Owner | None:
 
 
 def error_of(notice: Notice, message: str) -> str:
-    """The message, behind the admission that must not be lost."""
+    """The message, behind the admission that must not be lost. A mail server may say any number of lines."""
+    message = message[:MOST_ERROR_CHARACTERS]
     return f"{LOST_ANSWER}; {message}" if is_possible_duplicate(notice) else message

@@ -143,7 +143,7 @@ def links_per_slot(store: RegistryStore, allowances: Allowances, *, busiest: int
         on_hosts = links_per_slot(store, NO_ALLOWANCES)
         most = {max(on_hosts, key=lambda host: on_hosts[host]): busiest} if on_hosts else {}
         return links_per_slot(store, {**allowances, **most})
-    watched = (link for link in store.links_by_host() if link.retired_at is None)
+    watched = (link for link in store.links_by_host(brief=True) if link.retired_at is None)
     return dict(Counter(slot_for(link.id, link.host, allowances.get(link.host, 1)) for link in watched))
 
 

@@ -47,7 +47,7 @@ from linkwatch_pipeline_tests.contracts.store_workers import (
     observe_week_after_week,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 FIRST_VERSION_ROWS = """
@@ -404,6 +404,24 @@ class TestRows:
             value = getattr(record, field.name)
             assert value is not None, f"give {field.name} a value, or nobody sees whether it is converted"
             assert type(getattr(back, field.name)) is type(value), field.name
+
+    @pytest.mark.parametrize(("table", "record"), cases, ids=[table.name for table, _ in cases])
+    def test_a_row_that_lacks_a_field_or_holds_something_else_is_told_by_that_field(
+        self, table: rows.Table[Any], record: Any
+    ) -> None:
+        row = table.encode(record)
+        for index, column in enumerate(table.columns):
+            for wrong in (b"bytes", 1.5, "no such word", -1, None, '{"a": 1}', "[[1]]"):
+                told = self.told_of(table, (*row[:index], wrong, *row[index + 1 :]))
+                assert told is None or (told.table, told.field) == (table.name, column)
+            assert self.told_of(table, (*row[:index], b"bytes", *row[index + 1 :])) is not None
+
+    def told_of(self, table: rows.Table[Any], row: Any) -> rows.Undecodable | None:
+        try:
+            table.decode(row)
+        except rows.Undecodable as told:
+            return told
+        return None
 
     def test_every_table_has_a_codec(self, store: SqliteStore) -> None:
         tables = connection_of(store).execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

@@ -47,20 +47,23 @@ def metered(client: Any) -> Iterator[list[float]]:
         client.meta.events.unregister(event, hook)
 
 
-def write_units_per_check(client: Any, store: Store, *, links: int, hosts: int) -> float:
-    """The mean over the second week of a registry as a handbook has it, from dispatch to the last record."""
-    store.save_registry(links=[(_a_handbooks_link(n, hosts), None) for n in range(links)])
+def write_units_per_check(client: Any, store: Store, *, links: int, hosts: int, places: int = 2) -> float:
+    """The mean over the second week of a registry as a handbook has it, from dispatch to the last record.
+
+    Args: places: where each link stands in the handbook.
+    """
+    store.save_registry(links=[(_a_handbooks_link(n, hosts, places), None) for n in range(links)])
     _observe(store, week=0, links=links)
     with metered(client) as units:
         _observe(store, week=1, links=links)
     return sum(units) / links
 
 
-def _a_handbooks_link(number: int, hosts: int) -> Link:
+def _a_handbooks_link(number: int, hosts: int, how_many: int) -> Link:
     host = f"handbook-{number % hosts:03}.example.gov"
     path = f"about-us/code-of-conduct/how-we-work-together-number-{number:04}/"
     places = tuple(
-        Place(file=f"pages/general-information-and-resources/page-{number + n}.md", line=7) for n in range(2)
+        Place(file=f"pages/general-information-and-resources/page-{number + n}.md", line=7) for n in range(how_many)
     )
     return a_link(f"{host}-{number:04}", f"https://{host}/{path}", places=places, marker="Our values")
 
@@ -89,9 +92,17 @@ def _observe(store: Store, *, week: int, links: int) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, started_ministack(Path(folder)) as cloud:
         client = cloud.client("dynamodb", config=CLIENT)
-        for links, hosts in ((60, 15), (600, 100), (60, 60)):
-            mean = write_units_per_check(client, store_on(client, make_table(cloud)), links=links, hosts=hosts)
-            print(f"| {links:,} links on {hosts:,} hosts | {mean:.2f} |")
+        for links, hosts, places in (
+            (60, 15, 2),
+            (600, 100, 2),
+            (60, 60, 2),
+            (60, 15, 1),
+            (60, 15, 20),
+            (60, 15, 6000),
+        ):
+            store = store_on(client, make_table(cloud))
+            mean = write_units_per_check(client, store, links=links, hosts=hosts, places=places)
+            print(f"| {links:,} links on {hosts:,} hosts, in {places:,} places each | {mean:.2f} |")
 
 
 if __name__ == "__main__":

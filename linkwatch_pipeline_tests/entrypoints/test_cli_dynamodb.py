@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,54 @@ def test_everything_moves_from_a_home_into_a_table_and_back(
     (terminal.home / "linkwatch.sqlite3").rename(tmp_path / "old.sqlite3")
     terminal.fine("import-history", str(tmp_path / "back"))
     assert terminal.records() == records
+
+
+FOOTER = "https://www.example.com/" + "a" * 2_000
+
+
+def in_very_many_files(folder: Path) -> Path:
+    """A handbook whose footer has a URL as long as can be registered, in 6,000 places."""
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"page-{number:02}.md").write_text(f"[imprint]({FOOTER})\n" * 100)
+    return folder
+
+
+def test_a_url_in_6000_places_is_scanned_checked_told_and_moved(
+    table: str, terminal: Terminal, tmp_path: Path, ministack: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handbook = in_very_many_files(tmp_path / "handbook")
+    said = terminal.fine("scan", str(handbook), "--owner", "docs", "--notify", "docs@example.com")
+    assert said.out == "1 registered\n"
+    (handbook / "page-07.md").unlink()
+    assert terminal.fine("scan", str(handbook), "--owner", "docs").out == "1 updated\n"
+    [link] = terminal.fine("links", "--json").document
+    assert len(link["places"]) == 5_900
+    terminal.fine("record", link["id"], FOOTER, "--sequence", "0", "--status", "404")
+    terminal.fine("deliver")
+    [mail] = (terminal.home / "mail").iterdir()
+    assert "and 5880 more" in mail.read_text()
+    terminal.fine("export", str(tmp_path / "there"))
+    records = terminal.records()
+    monkeypatch.setenv("LINKWATCH_TABLE", make_table(ministack))
+    terminal.fine("import-history", str(tmp_path / "there"))
+    assert terminal.records() == records
+
+
+def test_the_largest_that_can_be_imported_is_kept_and_told(table: str, terminal: Terminal, tmp_path: Path) -> None:
+    marker, team, name = "\U0001f517" * 500, "t" * 80, "\U0001f517" * 1_000
+    rows = [
+        {"link_id": "i" * 80, "url": FOOTER, "owner": team, "notify": "docs@example.com", "expect": marker}
+        | {"file": f"{name}{number:04}", "line": number}
+        for number in range(1, 400)
+    ]
+    (tmp_path / "links.json").write_text(json.dumps(rows, ensure_ascii=False))
+    for _ in range(2):
+        terminal.fine("import", str(tmp_path / "links.json"))
+    terminal.fine("record", "i" * 80, FOOTER, "--sequence", "0", "--status", "404")
+    [link] = terminal.fine("links", "--json").document
+    assert (len(link["places"]), link["marker"]) == (399, marker)
+    assert [notice["status"] for notice in terminal.records()["outbox"]] == ["pending"]
 
 
 def test_a_damaged_file_is_refused_before_anything_is_written(terminal: Terminal, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from linkwatch_pipeline.adapters.notify.message import to_message
 from linkwatch_pipeline.domain.links import LinkState, Place
-from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.domain.notices import MOST_PLACES_TOLD, Notice
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.ports import Mail
-from linkwatch_pipeline.use_cases.mails import MOST_PLACES_SHOWN, compose
+from linkwatch_pipeline.use_cases.mails import compose
 from linkwatch_pipeline_tests.builders import MONDAY, after
 from linkwatch_pipeline_tests.mail_builders import a_notice, a_recovery
 
@@ -120,7 +120,7 @@ def test_a_link_without_places_or_with_very_many_is_still_told() -> None:
     assert "no place recorded" in composed(a_notice(places=())).text
     many = tuple(Place(file=f"page-{n}.md", line=n) for n in range(1, 31))
     text = composed(a_notice(places=many)).text
-    assert f"page-{MOST_PLACES_SHOWN}.md, line {MOST_PLACES_SHOWN}" in text
+    assert f"page-{MOST_PLACES_TOLD}.md, line {MOST_PLACES_TOLD}" in text
     assert "and 10 more" in text
     assert "page-30.md" not in text
 

@@ -22,6 +22,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
 from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Key, key_attributes, text
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_registry import DynamoRegistry
 from linkwatch_pipeline.adapters.store.dynamodb_restore import DynamoRestore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
@@ -51,6 +52,7 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
         self._table = table
         self._clock = clock
         self._journal = Journal(table, clock)
+        self._parts = LinkParts(table, clock)
         self._days = NoticeDays(table, clock)
 
     @classmethod

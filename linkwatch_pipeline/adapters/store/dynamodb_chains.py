@@ -23,6 +23,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     job_key,
     run_key,
     split_host_entry,
+    text_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_runs import stored_run
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Put, chunks
@@ -176,7 +177,7 @@ class DynamoChains:
         for chunk in chunks((split_host_entry(item) for item in entries), MOST_IN_GET):
             items = self._table.get_many(job_key(run_id, link_id) for _, link_id in chunk)
             for host, link_id in chunk:
-                if (item := items.get(job_key(run_id, link_id))) is not None and item["host"]["S"] == host:
+                if (item := items.get(job_key(run_id, link_id))) is not None and text_of(item, "host") == host:
                     yield decode(JOBS, item)
 
     def _agreeing(self, chain: HostChain, now: datetime) -> HostChain:

@@ -23,6 +23,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     key_of,
     notice_key,
     text,
+    text_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
@@ -93,4 +94,4 @@ def noticed_on(notice: Notice) -> dict[str, Any]:
 
 def notice_key_of(transition: Item) -> Key | None:
     """Where the notice of a transition stands; None if it has none."""
-    return notice_key(transition[NOTICE_DAY]["S"], transition["id"]["S"]) if NOTICE_DAY in transition else None
+    return notice_key(text_of(transition, NOTICE_DAY), text_of(transition, "id")) if NOTICE_DAY in transition else None

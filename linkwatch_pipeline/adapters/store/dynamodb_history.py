@@ -6,7 +6,7 @@ Observations alone expire (`expires_at`): DynamoDB deletes them some time after 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     transition_key,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import (
     MOST_IN_GET,
     Check,
@@ -44,12 +45,11 @@ from linkwatch_pipeline.adapters.store.rows import (
     CHAINS,
     EXPORTED_WEEKS,
     JOBS,
-    LINKS,
     OBSERVATIONS,
     TRANSITIONS,
 )
 from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite
-from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.links import Link, in_brief
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record
@@ -75,31 +75,39 @@ class _Read:
     chain: HostChain | None
     next_allowed_at: datetime | None
 
+    def plan(self, observation: Observation, *, default_confirm: int, now: datetime) -> RecordPlan:
+        return plan_record(
+            observation,
+            link=self.link,
+            held_by=self.held_by,
+            job=self.job,
+            chain=self.chain,
+            next_allowed_at=self.next_allowed_at,
+            default_confirm=default_confirm,
+            now=now,
+        )
+
 
 class DynamoHistory:
     """Observations, transitions, and which weeks are in the warehouse."""
 
     _table: DynamoTable
     _journal: Journal
+    _parts: LinkParts
     _days: NoticeDays
     _clock: Clock
 
     def record(self, observation: Observation, *, default_confirm: int, now: datetime) -> Recorded:
         def attempt() -> Recorded:
             read = self._read_for(observation)
-            plan = plan_record(
-                observation,
-                link=read.link,
-                held_by=read.held_by,
-                job=read.job,
-                chain=read.chain,
-                next_allowed_at=read.next_allowed_at,
-                default_confirm=default_confirm,
-                now=now,
-            )
+            plan = read.plan(observation, default_confirm=default_confirm, now=now)
+            if plan.notice is not None:
+                # A notice says where its link stands and who else uses it: now these have to be read too.
+                read = replace(read, link=self._parts.whole(read.link_item))
+                plan = read.plan(observation, default_confirm=default_confirm, now=now)
             self._commit(plan, read)
-            chain = plan.chain or read.chain
-            return Recorded(kind=plan.kind, link=plan.link, transition=plan.transition, chain=chain)
+            link = in_brief(plan.link)
+            return Recorded(kind=plan.kind, link=link, transition=plan.transition, chain=plan.chain or read.chain)
 
         return self._table.patience.until_undisturbed(attempt)
 
@@ -187,7 +195,7 @@ class DynamoHistory:
         operations: list[Operation] = []
         if plan.observation is not None:
             _check_hand_job_id(plan.observation)
-            operations += [Put(observation_item(plan.observation), None), _link_operation(plan, read)]
+            operations += [Put(observation_item(plan.observation), None), self._link_operation(plan, read)]
         if plan.notice is not None and plan.transition is not None:
             self._days.expect(plan.notice)
             operations += _telling(plan.transition, plan.notice)
@@ -198,6 +206,13 @@ class DynamoHistory:
             operations.append(Put(encode(CHAINS, plan.chain, key), read.chain_item))
         if operations:
             self._table.transact(operations)
+
+    def _link_operation(self, plan: RecordPlan, read: _Read) -> Operation:
+        """The link's new state; an older observation only asks whether the link is still configured as it was."""
+        if plan.link is read.link:
+            key = link_key(plan.link.id)
+            return Check(key, _AS_CONFIGURED, {":version": number(plan.link.config_version)})
+        return Put(self._parts.item_with_state(plan.link, read.link_item), read.link_item)
 
     def _observation_items(self, link_id: str, since: datetime | None, until: datetime | None) -> Iterator[Item]:
         condition, values = "expires_at > :now", {":now": number(int(self._clock.now().timestamp()))}
@@ -242,14 +257,6 @@ def _telling(transition: Transition, notice: Notice) -> list[Operation]:
         TRANSITIONS, transition, transition_key(transition.link_id, transition.version), **noticed_on(notice)
     )
     return [Put(change, None), Put(notice_item(notice), None)]
-
-
-def _link_operation(plan: RecordPlan, read: _Read) -> Operation:
-    """The link's new state; an older observation only asks whether the link is still configured as it was."""
-    key = link_key(plan.link.id)
-    if plan.link is read.link:
-        return Check(key, _AS_CONFIGURED, {":version": number(plan.link.config_version)})
-    return Put(encode(LINKS, plan.link, key), read.link_item)
 
 
 def _check_hand_job_id(observation: Observation) -> None:

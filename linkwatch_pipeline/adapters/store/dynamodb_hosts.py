@@ -14,6 +14,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     host_key,
     job_key,
     text,
+    text_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable, Operation, Put
 from linkwatch_pipeline.adapters.store.rows import HOSTS, JOBS
@@ -88,7 +89,7 @@ class DynamoHosts:
         """What counts the death of a visitor that never left, if its job is still pending."""
         run_id, link_id = split_job_id(died_job_id) if died_job_id is not None else (None, "")
         item = self._table.get(job_key(run_id, link_id)) if run_id is not None else None
-        if item is None or item["status"] != text(JobStatus.PENDING.value):
+        if item is None or text_of(item, "status") != JobStatus.PENDING:
             return []
         return [Put(_with_one_more_death(item), item)]
 

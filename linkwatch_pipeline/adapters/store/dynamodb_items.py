@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import LINKS, R, Table
-from linkwatch_pipeline.domain.errors import StoreError
+from linkwatch_pipeline.adapters.store.rows import LINKS, R, Table, Undecodable
+from linkwatch_pipeline.domain.errors import StoreError, StoreUnusable
 from linkwatch_pipeline.domain.links import MAX_SEQUENCE, Link
 
 Key = tuple[str, str]
@@ -30,6 +30,7 @@ WEEK_LIST = "WEEKS"
 DAY_LIST = "OUTBOX"
 OBSERVATION = "OBS#"
 TRANSITION = "CHANGE#"
+PART = "PART#"
 JOB = "JOB#"
 CHAIN = "HOST#"
 DAY = "DAY#"
@@ -53,6 +54,16 @@ def key_of(item: Mapping[str, Any]) -> Key:
     return item["pk"]["S"], item["sk"]["S"]
 
 
+class StoredItem(Item):
+    """An item as it was read. It knows its table's name, so that an error can say it."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, item: Item, table: str) -> None:
+        super().__init__(item)
+        self.table = table
+
+
 def encode(table: Table[R], record: R, key: Key, **further: Mapping[str, Any]) -> Item:
     """The item of a record. Args: further: attributes beside the record's own."""
     values = zip(table.columns, table.encode(record), strict=True)
@@ -61,8 +72,28 @@ def encode(table: Table[R], record: R, key: Key, **further: Mapping[str, Any]) -
 
 
 def decode(table: Table[R], item: Mapping[str, Any]) -> R:
-    """The record of an item."""
-    return table.decode([_value(item.get(column)) for column in table.columns])
+    """The record of an item. Raises StoreUnusable naming item and field if it is damaged."""
+    try:
+        return table.decode([_value(item.get(column)) for column in table.columns])
+    except Undecodable as problem:
+        raise damaged(item, str(problem)) from problem
+
+
+def text_of(item: Mapping[str, Any], name: str) -> str:
+    """What an attribute says. Raises StoreUnusable if it is missing."""
+    try:
+        return str(item[name]["S"])
+    except (KeyError, TypeError) as error:
+        raise damaged(item, f"{name} is missing") from error
+
+
+def damaged(item: Mapping[str, Any], problem: str) -> StoreUnusable:
+    """What to raise for an item that nobody can read. Args: problem: such as `url is missing`."""
+    pk, sk = key_of(item)
+    return StoreUnusable(
+        f"the item {pk} / {sk} of the DynamoDB table {getattr(item, 'table', 'in use')!r} is damaged ({problem}). "
+        "Put it back from a point-in-time restore, or delete it if nobody needs it."
+    )
 
 
 def entry(key: Key) -> Item:
@@ -78,14 +109,26 @@ def _attribute(column: str, value: object) -> Mapping[str, str]:
     raise StoreError(f"{column} cannot be {value!r}; nothing was written.")
 
 
-def _value(attribute: Mapping[str, Any] | None) -> str | int | None:
+def _value(attribute: Mapping[str, Any] | None) -> object:
     if attribute is None:
         return None
-    return int(attribute["N"]) if "N" in attribute else str(attribute["S"])
+    if "N" in attribute:
+        return int(attribute["N"]) if attribute["N"].removeprefix("-").isdecimal() else str(attribute["N"])
+    return attribute.get("S", attribute)  # what is neither is told by the table of records
 
 
 def link_key(link_id: str) -> Key:
     return f"LINK#{link_id}", "STATE"
+
+
+def part_key(pk: str, name: str, place: int) -> Key:
+    """Args: pk: of the link."""
+    return pk, f"{parts_prefix(name)}{place:06d}"
+
+
+def parts_prefix(name: str | None = None) -> str:
+    """How the keys of a link's parts begin, or of those under one name."""
+    return PART if name is None else f"{PART}{name}#"
 
 
 def owner_key(team: str) -> Key:

@@ -20,6 +20,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     link_entries,
     link_of,
     text,
+    text_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import (
@@ -74,7 +75,7 @@ class Journal:
         try:
             self._table.write([operation for _, operation in operations])
         except Conflict as conflict:
-            raise _stale(operations[conflict.failed[0]][0]) from conflict
+            raise stale(operations[conflict.failed[0]][0].called) from conflict
 
     def visible(self, item: Item | None) -> Item | None:
         """What counts of an item as it was read: the item itself unless it is marked.
@@ -82,9 +83,9 @@ class Journal:
         Nothing is written, so that whoever may only read can read everything. Who writes the item next settles it.
         """
         while item is not None and _JOURNAL in item:
-            journal = self._table.get(_journal_key(item[_JOURNAL]["S"]))
+            journal = self._table.get(_journal_key(text_of(item, _JOURNAL)))
             if journal is not None:
-                return _content(item, _COMMITTED if journal["state"]["S"] == _COMMITTED else _ABORTED)
+                return _content(item, _COMMITTED if text_of(journal, "state") == _COMMITTED else _ABORTED)
             item = self._table.get(key_of(item))  # its journal is gone: it was settled since it was read
         return item
 
@@ -117,7 +118,7 @@ class Journal:
         try:
             self._table.transact([operation for _, operation in operations])
         except Conflict as conflict:
-            raise _stale(operations[conflict.failed[0]][0]) from conflict
+            raise stale(operations[conflict.failed[0]][0].called) from conflict
 
     def _decide(self, journal: str, state: str) -> str:
         """Turn an open journal into `state`; what it is afterwards. Raises StaleWrite if it was aborted by others."""
@@ -126,10 +127,10 @@ class Journal:
             item = self._table.get(_journal_key(journal))
             if item is None:
                 return state  # long settled, and forgotten
-            if item["state"]["S"] == _OPEN:
+            if text_of(item, "state") == _OPEN:
                 self._table.put({**item, "state": text(state)}, was=item)
                 return state
-            return str(item["state"]["S"])
+            return text_of(item, "state")
 
         decided = self._table.patience.until_undisturbed(attempt)
         if (state, decided) == (_COMMITTED, _ABORTED):
@@ -163,11 +164,11 @@ class Journal:
 
     def _ended(self, item: Item) -> str | None:
         """What its journal, ended now, says of a marked item; None if that is gone: the item is settled by then."""
-        name = item[_JOURNAL]["S"]
+        name = text_of(item, _JOURNAL)
         found = self._table.get(_journal_key(name))
         if found is None:
             return None
-        return self._decide(name, _ABORTED) if found["state"]["S"] == _OPEN else str(found["state"]["S"])
+        return self._decide(name, _ABORTED) if text_of(found, "state") == _OPEN else text_of(found, "state")
 
 
 def _settling(item: Item, state: str) -> list[Operation]:
@@ -221,5 +222,5 @@ def _groups(changes: Sequence[Change], journal: str) -> Iterator[list[Change]]:
     yield group
 
 
-def _stale(change: Change) -> StaleWrite:
-    return StaleWrite(f"{change.called} changed since it was read; read it again and decide again.")
+def stale(called: str) -> StaleWrite:
+    return StaleWrite(f"{called} changed since it was read; read it again and decide again.")

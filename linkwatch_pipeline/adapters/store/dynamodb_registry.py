@@ -7,6 +7,7 @@ written in the transaction that writes the link, and what they say is checked ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     HOST_LIST,
@@ -21,11 +22,13 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     owner_key,
     split_host_entry,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, stale
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
+from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
 from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
-from linkwatch_pipeline.domain.errors import StaleWrite
-from linkwatch_pipeline.domain.links import Link, Owner
+from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
+from linkwatch_pipeline.domain.links import Link, Owner, in_brief
 
 
 class DynamoRegistry:
@@ -33,19 +36,33 @@ class DynamoRegistry:
 
     _table: DynamoTable
     _journal: Journal
+    _parts: LinkParts
 
     def save_link(self, link: Link, *, replaces: Link | None) -> None:
         self.save_registry(links=[(link, replaces)])
 
     def save_registry(self, *, owners: Sequence[Owner] = (), links: Sequence[tuple[Link, Link | None]] = ()) -> None:
         changes = [change for owner in owners if (change := self._owner_change(owner)) is not None]
-        for chunk in chunks(links, MOST_IN_GET):
-            changes.extend(self._link_changes(chunk))
-        self._journal.write(changes)
+        try:
+            for chunk in chunks(links, MOST_IN_GET):
+                for change in self._link_changes(chunk):
+                    changes.append(change)
+            self._journal.write(changes)
+        except StaleWrite:
+            with suppress(StoreError):
+                self._parts.forget_prepared(changes)
+            raise
+        with suppress(StoreError):  # all of it is true already
+            self._parts.forget_replaced(changes)
 
-    def get_link(self, link_id: str) -> Link | None:
-        item = self._journal.visible(self._table.get(link_key(link_id)))
-        return link_of(item) if item is not None else None
+    def get_link(self, link_id: str, *, brief: bool = False) -> Link | None:
+        def attempt() -> Link | None:
+            item = self._journal.visible(self._table.get(link_key(link_id)))
+            if item is None:
+                return None
+            return in_brief(link_of(item)) if brief else self._parts.whole(item)
+
+        return self._table.patience.until_undisturbed(attempt)
 
     def links(self, *, owner: str | None = None) -> Iterator[Link]:
         if owner is None:
@@ -54,10 +71,10 @@ class DynamoRegistry:
         ids = (entry["sk"]["S"].removeprefix("LINK#") for entry in entries)
         return (link for link in self._existing(ids) if link.owner == owner)
 
-    def links_by_host(self, *, after_host: str | None = None) -> Iterator[Link]:
+    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
         entries = self._table.query(HOST_LIST, after=None if after_host is None else behind_host(after_host))
         for chunk in chunks((split_host_entry(entry) for entry in entries), MOST_IN_GET):
-            links = {link.id: link for link in self._existing(link_id for _, link_id in chunk)}
+            links = {link.id: link for link in self._existing((id_ for _, id_ in chunk), brief=brief)}
             for host, link_id in chunk:
                 # A link that moved has left an entry on its old host.
                 if link_id in links and links[link_id].host == host:
@@ -80,13 +97,18 @@ class DynamoRegistry:
             if (seen := self._journal.visible(item)) is not None:
                 yield decode(OWNERS, seen)
 
-    def _existing(self, link_ids: Iterable[str]) -> Iterator[Link]:
+    def _existing(self, link_ids: Iterable[str], *, brief: bool = False) -> Iterator[Link]:
         """The links that there are, in the order of their ids as given."""
         for chunk in chunks(link_ids, MOST_IN_GET):
-            items = self._table.get_many(link_key(link_id) for link_id in chunk)
-            for link_id in chunk:
-                if (item := self._journal.visible(items.get(link_key(link_id)))) is not None:
-                    yield link_of(item)
+            found = self._table.get_many(link_key(link_id) for link_id in chunk)
+            visible = (self._journal.visible(found.get(link_key(link_id))) for link_id in chunk)
+            items = [item for item in visible if item is not None]
+            if brief:
+                yield from (in_brief(link_of(item)) for item in items)
+                continue
+            for item, link in zip(items, self._parts.whole_many(items), strict=True):
+                if (seen := link or self.get_link(item["id"]["S"])) is not None:
+                    yield seen
 
     def _owner_change(self, owner: Owner) -> Change | None:
         key = owner_key(owner.team)
@@ -103,13 +125,20 @@ class DynamoRegistry:
             item = items.get(link_key(link.id))
             if item is not None and "pending" in item:
                 item = self._journal.settled(link_key(link.id))
-            _check_as_read(link, replaces, item)
-            yield Change(encode(LINKS, link, link_key(link.id)), item, f"link {link.id!r}")
+            stored = self._stored(link, item) if item is not None else None
+            _check_as_read(link, replaces, stored)
+            yield Change(self._parts.item_of(link, was=item, stored=stored), item, f"link {link.id!r}")
+
+    def _stored(self, link: Link, item: Item) -> Link:
+        try:
+            return self._parts.whole(item)
+        except Conflict as changed:
+            raise stale(f"link {link.id!r}") from changed
 
 
-def _check_as_read(link: Link, replaces: Link | None, item: Item | None) -> None:
+def _check_as_read(link: Link, replaces: Link | None, stored: Link | None) -> None:
     """Raise StaleWrite unless the stored link is the one that is to be replaced."""
-    if replaces is None and item is not None:
+    if replaces is None and stored is not None:
         raise StaleWrite(f"link {link.id!r} exists already; read it and decide again.")
-    if replaces is not None and (item is None or LINKS.encode(link_of(item)) != LINKS.encode(replaces)):
-        raise StaleWrite(f"link {link.id!r} changed since it was read; read it again and decide again.")
+    if replaces is not None and (stored is None or LINKS.encode(stored) != LINKS.encode(replaces)):
+        raise stale(f"link {link.id!r}")

@@ -24,7 +24,6 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     key_attributes,
     key_of,
     link_entries,
-    link_key,
     mute_key,
     owner_key,
     run_key,
@@ -32,6 +31,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     transition_key,
     transition_key_of,
 )
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_runs import run_entry
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable, chunks
 from linkwatch_pipeline.adapters.store.rows import (
@@ -39,7 +39,6 @@ from linkwatch_pipeline.adapters.store.rows import (
     EXPORTED_WEEKS,
     HOSTS,
     JOBS,
-    LINKS,
     MUTES,
     OWNERS,
     RUNS,
@@ -64,6 +63,7 @@ class DynamoRestore:
     """Filling an empty table."""
 
     _table: DynamoTable
+    _parts: LinkParts
     _days: NoticeDays
     _clock: Clock
 
@@ -94,7 +94,7 @@ class DynamoRestore:
             case Owner():
                 yield encode(OWNERS, record, owner_key(record.team))
             case Link():
-                yield encode(LINKS, record, link_key(record.id))
+                yield from self._parts.items_to_restore(record)
                 yield from map(entry, sorted(link_entries(record)))
             case Run():
                 yield encode(RUNS, record, run_key(record.run_id))

@@ -20,8 +20,9 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     run_key,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
-from linkwatch_pipeline.adapters.store.rows import LINKS, RUNS
+from linkwatch_pipeline.adapters.store.rows import RUNS
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.runs import Ruling, Run, RunCounts, RunState, gives_way
@@ -32,6 +33,7 @@ class DynamoRuns:
 
     _table: DynamoTable
     _journal: Journal
+    _parts: LinkParts
 
     def create_run(self, run: Run) -> Run:
         # The entry first: one that leads nowhere is passed by, a run that nothing leads to would be forgotten.
@@ -141,7 +143,7 @@ class DynamoRuns:
                 return None
             allocation, changed = _allocation(link_of(item), link, slot, run_id)
             if changed is not None:
-                self._table.put(encode(LINKS, changed, link_key(link.id)), was=item)
+                self._table.put(self._parts.item_with_state(changed, item), was=item)
             return allocation
 
         return self._table.patience.until_undisturbed(attempt)

@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Item, Key, key_attributes, key_of, text
+from linkwatch_pipeline.adapters.store.dynamodb_items import (
+    WRITE_ID,
+    Item,
+    Key,
+    StoredItem,
+    key_attributes,
+    key_of,
+    text,
+)
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience, Unfinished
 
 T = TypeVar("T")
@@ -94,7 +102,7 @@ class DynamoTable:
             lambda: self._client.get_item(TableName=self._name, Key=key_attributes(key), ConsistentRead=True)
         )
         item: Item | None = answer.get("Item")
-        return item
+        return StoredItem(item, self._name) if item is not None else None
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
         """The items that are there, by key."""
@@ -212,7 +220,7 @@ class DynamoTable:
         while True:
             asked = {**how, **self._limit, **start}
             page = self._send(lambda asked=asked: read(TableName=self._name, ConsistentRead=True, **asked))  # type: ignore[misc]
-            yield from page["Items"]
+            yield from (StoredItem(item, self._name) for item in page["Items"])
             if not page.get("LastEvaluatedKey"):
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -224,7 +232,7 @@ class DynamoTable:
             request = {self._name: {"Keys": left, "ConsistentRead": True}}
             answer = self._send(lambda: self._client.batch_get_item(RequestItems=request))
             left[:] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", [])
-            found.extend(answer["Responses"].get(self._name, []))
+            found.extend(StoredItem(item, self._name) for item in answer["Responses"].get(self._name, []))
             if left:
                 raise Unfinished  # 16 MB are full, or the table is busy
             return found

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from linkwatch_pipeline.adapters.store.rows import TABLES, table_of
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.domain.notices import Notice, bounded
 from linkwatch_pipeline.ports import StoredRecord
 
 VERSION = 1
@@ -91,7 +92,8 @@ def read_history(path: Path) -> Iterator[StoredRecord]:
         ((name, fields),) = list(_document(path, line).items())[:1]
         if (table := TABLES.get(name)) is not None:
             try:
-                yield table.decode([fields.get(column) for column in table.columns])
+                record = table.decode([fields.get(column) for column in table.columns])
+                yield bounded(record) if isinstance(record, Notice) else record
             except (TypeError, ValueError, KeyError) as error:
                 _refuse(path, f"has a record of {name} that cannot be read ({error})")
         elif name not in ("linkwatch_history", "end"):

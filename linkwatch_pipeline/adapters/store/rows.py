@@ -12,7 +12,17 @@ from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from linkwatch_pipeline.domain.hosts import HostRecord
-from linkwatch_pipeline.domain.links import Ack, Allocation, AllocationSlot, Delivery, Link, LinkState, Owner, Place
+from linkwatch_pipeline.domain.links import (
+    LONG_FIELDS,
+    Ack,
+    Allocation,
+    AllocationSlot,
+    Delivery,
+    Link,
+    LinkState,
+    Owner,
+    Place,
+)
 from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.observations import Observation, RedirectHop
@@ -33,6 +43,17 @@ from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import ExportedWeek
 
 Row = tuple[Any, ...]
+_WORDS = {int: "a whole number", str: "a text"}
+
+
+class Undecodable(ValueError):
+    """A row that is no record. It quotes nothing of what the row holds. Args: key: what identifies the row."""
+
+    def __init__(self, table: str, key: Row, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.table = table
+        self.key = key
+        self.field = field
 
 
 class _Record(Protocol):
@@ -56,14 +77,34 @@ class Table(Generic[R]):
     Args:
         key: the columns that identify a row.
         converters: those of the fields that need one.
+        may_lack: fields that have their default in a row without them, such as one of an earlier linkwatch.
     """
 
-    def __init__(self, name: str, record: type[R], *, key: tuple[str, ...], converters: Mapping[str, Converter]):
+    def __init__(
+        self,
+        name: str,
+        record: type[R],
+        *,
+        key: tuple[str, ...],
+        converters: Mapping[str, Converter],
+        may_lack: Sequence[str] = (),
+    ):
         self.name = name
         self.key = key
         self.columns = tuple(field.name for field in fields(record))
         self.record = record
         self._converters = dict(converters)
+        self._plain = [
+            (index, _kind_of(field)) for index, field in enumerate(fields(record)) if field.name not in converters
+        ]
+        self._required = [
+            index
+            for index, field in enumerate(fields(record))
+            if field.name not in may_lack and "None" not in str(field.type)
+        ]
+        self._defaults = [
+            (self.columns.index(field.name), field.default) for field in fields(record) if field.name in may_lack
+        ]
         self._readers = [(self.columns.index(column), converter.read) for column, converter in converters.items()]
         self._beside_key = tuple(column for column in self.columns if column not in key)
         self._where_key = " AND ".join(f"{column} = ?" for column in key)
@@ -77,12 +118,31 @@ class Table(Generic[R]):
         return tuple(self._written(column, getattr(record, column)) for column in columns or self.columns)
 
     def decode(self, row: Sequence[Any]) -> R:
-        """The record of a row in column order."""
+        """The record of a row in column order.
+
+        Raises: Undecodable, naming the field that is missing or holds something else.
+        """
         values = list(row)
+        for index in self._required:
+            if values[index] is None:
+                raise self._undecodable(row, index, "is missing")
+        for index, kind in self._plain:
+            if values[index].__class__ is not kind and values[index] is not None:
+                raise self._undecodable(row, index, f"is not {_WORDS[kind]}")
         for index, read in self._readers:
             if values[index] is not None:
-                values[index] = read(values[index])
+                try:
+                    values[index] = read(values[index])
+                except (TypeError, ValueError, KeyError, AttributeError) as error:
+                    raise self._undecodable(row, index, "cannot be read") from error
+        for index, default in self._defaults:
+            if values[index] is None:
+                values[index] = default
         return self.record(**dict(zip(self.columns, values, strict=True)))
+
+    def _undecodable(self, row: Sequence[Any], index: int, problem: str) -> Undecodable:
+        key = tuple(row[self.columns.index(column)] for column in self.key)
+        return Undecodable(self.name, key, self.columns[index], problem)
 
     def update(self, record: R, columns: Sequence[str] = ()) -> tuple[str, Row]:
         """The statement and values that write `columns` (all beside the key if none is named) of the record's row."""
@@ -94,6 +154,11 @@ class Table(Generic[R]):
     def _written(self, column: str, value: Any) -> Any:
         converter = self._converters.get(column)
         return value if value is None or converter is None else converter.write(value)
+
+
+def _kind_of(field: Field[Any]) -> type:
+    """What a field without a converter holds, if it holds anything."""
+    return int if str(field.type).startswith("int") else str
 
 
 # sort_keys gives equal values equal text, which a compare-and-swap of whole rows leans on.
@@ -153,7 +218,7 @@ def _read_ruling(text: str) -> Ruling:
 
 
 _TIME = Converter(write=format_utc, read=parse_utc)
-_FLAG = Converter(write=int, read=bool)
+_FLAG = Converter(write=int, read={0: False, 1: True}.__getitem__)
 _TEXTS = Converter(write=_to_json, read=lambda text: tuple(json.loads(text)))
 _COUNTERS = Converter(write=lambda counts: _to_json(dict(counts)), read=json.loads)
 _TOTALS = Converter(write=_write_counts, read=lambda text: RunCounts(**json.loads(text)))
@@ -183,6 +248,7 @@ LINKS = Table(
         "allocations": _ALLOCATIONS,
         "ack": Converter(write=_write_ack, read=_read_ack),
     },
+    may_lack=LONG_FIELDS,
 )
 OWNERS = Table("owners", Owner, key=("team",), converters={"delivery": _enum(Delivery)})
 RUNS = Table(
@@ -259,6 +325,7 @@ NOTICES = Table(
         "next_attempt_at": _TIME,
         "sent_at": _TIME,
     },
+    may_lack=("further_places",),
 )
 # How a notice's delivery stands; the rest is what its mail says, written once with the transition.
 NOTICE_DELIVERY = (

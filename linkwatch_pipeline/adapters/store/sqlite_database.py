@@ -119,7 +119,7 @@ class Database:
         """The records that satisfy `which`: a condition, which an order and a limit may follow."""
         with self._lock, in_our_words(self._path):
             found = self._connection.execute(f"{table.select} WHERE {which}", values).fetchall()
-        return [table.decode(row) for row in found]
+            return [table.decode(row) for row in found]
 
     def stream(
         self, table: Table[R], *conditions: str, values: Sequence[Any] = (), order: tuple[str, ...], after: Row = ()
@@ -138,7 +138,9 @@ class Database:
             with self._lock, in_our_words(self._path):
                 rows = self._connection.execute(sql, (*values, *after)).fetchall()
             for row in rows:
-                yield table.decode(row)
+                with in_our_words(self._path):
+                    record = table.decode(row)
+                yield record
             if len(rows) < STREAM_ROWS:
                 return
             after = tuple(rows[-1][position] for position in positions)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from linkwatch_pipeline.adapters.store.rows import Undecodable
 from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
 
 
@@ -23,6 +24,11 @@ def in_our_words(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translated(error, path) from error
+    except Undecodable as error:
+        raise StoreUnusable(
+            f"{path}: the row {', '.join(map(str, error.key))} of {error.table} is damaged ({error}). "
+            "Put a backup in its place, or mend the row with an SQLite tool."
+        ) from error
 
 
 def _translated(error: sqlite3.Error, path: Path) -> Exception:

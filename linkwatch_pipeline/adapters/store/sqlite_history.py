@@ -19,6 +19,7 @@ from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.adapters.store.sqlite_runs import JOB_END, next_allowed_at
 from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite
+from linkwatch_pipeline.domain.links import in_brief
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord
@@ -52,7 +53,8 @@ class SqliteHistory:
                 now=now,
             )
             _commit(write, plan)
-        return Recorded(kind=plan.kind, link=plan.link, transition=plan.transition, chain=plan.chain or chain)
+        link = in_brief(plan.link)
+        return Recorded(kind=plan.kind, link=link, transition=plan.transition, chain=plan.chain or chain)
 
     def observations(
         self,

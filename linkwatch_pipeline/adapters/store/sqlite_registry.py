@@ -8,7 +8,7 @@ from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
 from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.errors import StaleWrite
-from linkwatch_pipeline.domain.links import Link, Owner
+from linkwatch_pipeline.domain.links import Link, Owner, in_brief
 
 
 class SqliteRegistry:
@@ -26,8 +26,9 @@ class SqliteRegistry:
             for link, replaces in links:
                 _put_link(write, link, replaces)
 
-    def get_link(self, link_id: str) -> Link | None:
-        return self._database.get(LINKS, link_id)
+    def get_link(self, link_id: str, *, brief: bool = False) -> Link | None:
+        link = self._database.get(LINKS, link_id)
+        return in_brief(link) if link is not None and brief else link
 
     def links(self, *, owner: str | None = None) -> Iterator[Link]:
         if owner is None:
@@ -35,10 +36,11 @@ class SqliteRegistry:
         # links_by_owner
         return self._database.stream(LINKS, "owner = ?", values=(owner,), order=("id",))
 
-    def links_by_host(self, *, after_host: str | None = None) -> Iterator[Link]:
+    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
         # links_by_host. U+10FFFF sorts after every id, so a stream can begin behind a host's last link.
         after = () if after_host is None else (after_host, "\U0010ffff")
-        return self._database.stream(LINKS, order=("host", "id"), after=after)
+        links = self._database.stream(LINKS, order=("host", "id"), after=after)
+        return map(in_brief, links) if brief else links
 
     def put_owner(self, owner: Owner) -> None:
         with self._database.transaction() as write:
