@@ -179,7 +179,7 @@ def test_the_roles_of_dagster_are_enough_for_a_run_its_worker_and_its_sensors(
         monkeypatch.setenv("DAGSTER_DISABLE_TELEMETRY", "1")
         with working(replace(shared, env=_through(of_worker, shared)), tmp_path / "elsewhere"):
             terminal.fine("run")
-        with build_app(tmp_path / "daemon", env=_through(of_sensors, shared)) as app:
+        with build_app(tmp_path / "daemon", env={**_through(of_sensors, shared), **_mail(ses_server)}) as app:
             monkeypatch.setenv("AWS_ENDPOINT_URL", of_sensors.cloud.endpoint_url)
             app.prepare_delivery()
             app.look()
