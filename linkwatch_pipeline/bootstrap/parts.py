@@ -49,7 +49,7 @@ from linkwatch_pipeline.ports import (
     Warehouse,
 )
 from linkwatch_pipeline.settings import Settings
-from linkwatch_pipeline.use_cases.visit import CheckParts
+from linkwatch_pipeline.use_cases.visit import CheckParts, LeftBehind
 from linkwatch_pipeline.use_cases.work import LocalOrder
 
 
@@ -69,7 +69,7 @@ class Parts:
 
     `resolver` and `ssl_context` None mean the machine's own. `skew` is how far other workers' clocks may differ:
     nothing where all share this machine's, 1 s on AWS. `in_function`: each call has to end within some seconds.
-    `progress` is told what happens in runs.
+    `left_behind` are hosts to let go once the store serves. `progress` is told what happens in runs.
     """
 
     home: Home
@@ -81,6 +81,7 @@ class Parts:
     ssl_context: ssl.SSLContext | None = None
     skew: timedelta = timedelta(0)
     in_function: bool = False
+    left_behind: list[LeftBehind] = field(default_factory=list)
     progress: Progress = field(default_factory=SilentProgress)
     smtp_password: str = field(default="", repr=False)
 
@@ -250,6 +251,7 @@ class Parts:
                     skew=self.skew,
                     default_confirm=self.default_confirm,
                     allowances=self.allowances,
+                    left_behind=self.left_behind,
                     fetched_by=ends_at - KEPT_AFTER_FETCH.total_seconds() if ends_at is not None else math.inf,
                 )
             finally:

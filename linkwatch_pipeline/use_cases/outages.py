@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from linkwatch_pipeline.domain.errors import QueueError, StaleWrite, StoreError, StoreUnavailable
@@ -64,6 +65,18 @@ async def wait_for_store(parts: CheckParts, stopping: asyncio.Task[Any]) -> None
         await asyncio.wait({stopping, sleeping}, return_when=asyncio.FIRST_COMPLETED)
         sleeping.cancel()
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def let_go(parts: CheckParts) -> None:
+    """Tell the store of the visits that ended while it could not serve; what it does not take now stays for later."""
+    while parts.left_behind:
+        left = parts.left_behind[0]
+        release = partial(parts.store.release_host, left.host, token=left.token, departure=left.departure)
+        try:
+            await parts.blocking(partial(release, cooldown=parts.cooldown, chance=parts.chance))
+        except StoreError:
+            return
+        parts.left_behind.remove(left)
 
 
 def about(message: CheckJob, action: str) -> dict[str, str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import Allowances, host_of, leased_slot, slots_of
-from linkwatch_pipeline.domain.errors import OutOfTime
+from linkwatch_pipeline.domain.errors import OutOfTime, StoreUnavailable
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE, HopDeferred
 from linkwatch_pipeline.domain.hosts import (
     Admitted,
@@ -30,12 +32,22 @@ _BACK_EARLY = HOP_PATIENCE / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBehind:
+    """A host that the store could not be told to let go: its lease would be taken for that of a dead worker."""
+
+    host: str
+    token: str
+    departure: Departure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckParts:
     """What a check is made of. `worker` names the process and begins every owner token.
 
     `cooldown` is the pause after each visit, `skew` how far other workers' clocks may differ from ours. `lines` are
     shared by all checks of a process. `allowances` as in dispatch. A fetch, waits for its
     redirects included, is over at `fetched_by`, in the clock's monotonic seconds, and is not begun shortly before.
+    `left_behind` is what this process still has to let go (`use_cases.outages`).
     """
 
     store: Store
@@ -50,6 +62,7 @@ class CheckParts:
     default_confirm: int
     allowances: Allowances = field(default_factory=dict)
     fetched_by: float = math.inf
+    left_behind: list[LeftBehind] = field(default_factory=list)
     lines: HopLines = field(default_factory=HopLines)
 
     def require_time(self) -> None:
@@ -80,7 +93,8 @@ class Visit:
         """Ask once for admission to a host (or to one of its slots). Admitted holds it until `leave`."""
         parts, now = self._parts, self._parts.clock.now()
         host = leased_slot(host, parts.allowances)
-        answer = await parts.blocking(lambda: self._acquire(host, now))
+        with self._remembered(host, Departure(at=now, answered=False)):  # it may have been written all the same
+            answer = await parts.blocking(lambda: self._acquire(host, now))
         if isinstance(answer, Admitted):
             self._host, self._admitted, self._entered_at = host, True, now
         return answer
@@ -118,13 +132,23 @@ class Visit:
             return
         parts, host = self._parts, self._host
         self._admitted = False
-        record = await parts.blocking(
-            lambda: parts.store.release_host(
-                host, token=self._token, departure=departure, cooldown=parts.cooldown, chance=parts.chance
+        with self._remembered(host, departure):
+            record = await parts.blocking(
+                lambda: parts.store.release_host(
+                    host, token=self._token, departure=departure, cooldown=parts.cooldown, chance=parts.chance
+                )
             )
-        )
         self.next_allowed_at = record.next_allowed_at if record is not None else None
         parts.lines.visit_ended(host, departure.at - self._entered_at + parts.cooldown, self.next_allowed_at)
+
+    @contextmanager
+    def _remembered(self, host: str, departure: Departure) -> Iterator[None]:
+        """What the store could not be told is not forgotten."""
+        try:
+            yield
+        except StoreUnavailable:
+            self._parts.left_behind.append(LeftBehind(host=host, token=self._token, departure=departure))
+            raise
 
     async def _return_to(self, host: str) -> None:
         """Wait for the host that was just left: its cooldown is no waiting for somebody else."""

@@ -24,7 +24,7 @@ from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import HasTime, SendHead, always, dispatch_run, planned_heads
 from linkwatch_pipeline.use_cases.enqueue import check_enqueued
-from linkwatch_pipeline.use_cases.outages import about, postpone, store_is_out, wait_for_store
+from linkwatch_pipeline.use_cases.outages import about, let_go, postpone, store_is_out, wait_for_store
 from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -117,6 +117,7 @@ def sender_to(parts: CheckParts, queue: Queue) -> SendHead:
 
 async def check_messages(parts: CheckParts, queue: Queue, messages: Sequence[CheckJob]) -> list[bool]:
     """Check side by side; for each whether it may be acknowledged. What failed has been logged."""
+    await let_go(parts)
     ends = await asyncio.gather(*(_checked(parts, queue, message) for message in messages))
     return [end in _ACKNOWLEDGED for end in ends]
 
@@ -176,6 +177,7 @@ class _QueueWorker:
             while not stop.is_set():
                 if self._store_is_out:
                     await wait_for_store(self._parts, stopping)
+                    await let_go(self._parts)
                     self._store_is_out = False
                     continue
                 free = self._concurrency - len(self._running)

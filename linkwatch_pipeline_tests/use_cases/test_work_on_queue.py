@@ -317,7 +317,10 @@ class Outage:
 
     def __init__(self, case: Case, *, lasts: timedelta) -> None:
         self._store, self._clock = case.store, case.clock
-        self._until = case.clock.now() + lasts
+        self.begin(lasts)
+
+    def begin(self, lasts: timedelta) -> None:
+        self._until = self._clock.now() + lasts
 
     @property
     def is_over(self) -> bool:
@@ -452,6 +455,34 @@ class TestWorker:
         pauses = [r for r in caplog.records if r.getMessage() == "store cannot serve: nothing is received"]
         assert 10 < len(pauses) < 30
         assert [r for r in caplog.records if r.getMessage() == "store serves: receiving again"]
+
+    def test_an_outage_in_the_middle_of_a_visit_is_no_death_of_a_worker(self, case: Case) -> None:
+        case.engine.register(urls(1))
+        run = case.begin()
+        outage = Outage(case, lasts=timedelta(0))
+        parts = replace(case.engine.parts(), store=outage)
+
+        def fall_out(url: str, asked: int) -> Answer:
+            if not asked:
+                outage.begin(20 * MINUTE)
+            return Answer()
+
+        case.engine.internet.script = fall_out
+
+        async def work() -> int:
+            stop = asyncio.Event()
+            working = asyncio.create_task(work_on_queue(parts, case.queue, concurrency=2, stop=stop))
+            while not list(case.store.observations()):
+                await asyncio.sleep(0.01)
+                if outage.is_over:
+                    case.clock.advance(SECOND)
+            stop.set()
+            return await working
+
+        assert asyncio.run(work()) == 2
+        [job] = case.store.jobs(run.run_id)
+        assert (job.status, job.deaths) == (JobStatus.DONE, 0)
+        assert parts.left_behind == []
 
     def test_it_ends_at_once_while_it_waits_for_the_store(self, case: Case) -> None:
         case.engine.register(urls(1))
