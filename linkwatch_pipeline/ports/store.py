@@ -32,13 +32,17 @@ class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Proto
         """Put the records of another store as they are into this one, which has to be empty; how many.
 
         A store without large transactions may keep a part of them when it is interrupted. It goes on when the same
-        records are put again, and takes no others.
+        records are put again, and takes no others. Until then nothing else can be written (ImportUnfinished).
 
         Args:
             records: in the order of `use_cases.move_history`: each after what it belongs to.
             source: names these records.
         Raises: StaleWrite if there is anything in the store, unless it is a part of these records.
         """
+        ...
+
+    def is_import_unfinished(self) -> bool:
+        """Whether a `restore` was interrupted, so that what is there is a part of what shall be there."""
         ...
 
     def close(self) -> None:

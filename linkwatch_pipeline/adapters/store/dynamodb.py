@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
+from linkwatch_pipeline.adapters.store.dynamodb_import_mark import ImportMark
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
@@ -44,11 +45,13 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoHosts, DynamoOutbox, DynamoH
     """`ports.Store` on DynamoDB. Threads may share one."""
 
     def __init__(self, table: DynamoTable, clock: Clock) -> None:
-        self._table = table
+        self._unguarded = table
+        self._import_mark = ImportMark(table, clock)
+        self._table = guarded = table.guarded_by(self._import_mark.refuse_writing)
         self._clock = clock
-        self._journal = Journal(table, clock)
-        self._parts = LinkParts(table, clock)
-        self._days = NoticeDays(table, clock)
+        self._journal = Journal(guarded, clock)
+        self._parts = LinkParts(guarded, clock)
+        self._days = NoticeDays(guarded, clock)
 
     @classmethod
     def open(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, refuse, warn
 from linkwatch_pipeline.entrypoints.cli.output import complain, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def dead_letters(context: click.Context, job_id: str | None, everything: bool, a
 
     if job_id is not None and everything:
         raise click.UsageError("Give --redrive or --all, not both.", context)
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=refuse if job_id is not None or everything else warn) as app:
         if job_id is not None:
             return _redrive(app, [job_id], as_json)
         letters, by_hand = list(list_letters(app.store, now=app.clock.now())), letters_by_hand(app.work_queue)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
@@ -127,7 +127,7 @@ def links(context: click.Context, owner: str | None, state: str | None, as_json:
     from linkwatch_pipeline.use_cases.mute import active_mutes
     from linkwatch_pipeline.use_cases.register import list_links
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         found = list(list_links(app.store, owner=owner, state=LinkState(state) if state is not None else None))
         muted = active_mutes(app.store, found, now=app.clock.now())
     if as_json:
