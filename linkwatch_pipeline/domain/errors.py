@@ -12,6 +12,7 @@ LinkwatchError
 │   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
 │   │   └── OutOfTime       waiting for the store used up the time of this call
 │   └── StoreUnusable       corrupt, or written by a newer linkwatch
+│       └── ImportUnfinished  a part of a history is all that is there
 ├── QueueError              the queue cannot serve
 ├── DeliveryError           a mail was not accepted; `kind` says what is known
 └── AlarmNotTaken           a destination of alarms did not take one: it is offered again
@@ -87,6 +88,16 @@ class OutOfTime(StoreUnavailable):
 
 class StoreUnusable(StoreError):
     """Corrupt, or written by a newer linkwatch: a person has to look."""
+
+
+class ImportUnfinished(StoreUnusable):
+    """A part of a history is all that is there: it can be read, and neither changed nor taken for the whole."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an import of a history into this store is unfinished, and a part of the history is missing. "
+            "Run 'linkwatch import-history' again with the same file."
+        )
 
 
 class QueueError(LinkwatchError):

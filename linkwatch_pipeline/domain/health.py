@@ -50,6 +50,17 @@ def failed_look(problem: str, *, now: datetime) -> Finding:
     return Finding(code="look_failed", severity=Severity.CRITICAL, subject="health", detail=problem, since=now)
 
 
+def unfinished_import(*, now: datetime) -> Finding:
+    """That a part of a history is all that is there. Nothing else that could be found would mean anything."""
+    return Finding(
+        code="import_unfinished",
+        severity=Severity.CRITICAL,
+        subject="store",
+        detail="A history was imported in part. Run 'linkwatch import-history' again with the same file.",
+        since=now,
+    )
+
+
 def missing_heartbeat(beat_at: datetime | None, *, now: datetime) -> Finding | None:
     """That nobody looks any more. Args: beat_at: when somebody looked last, None if nobody ever did."""
     if beat_at is not None and abs(now - beat_at) <= HEARTBEAT_LOST_AFTER:

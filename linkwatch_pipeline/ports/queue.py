@@ -66,7 +66,10 @@ class Queue(Protocol):
         ...
 
     def dead_letters(self) -> list[CheckJob]:
-        """The messages that were given up, oldest first; reading does not remove them."""
+        """The messages that were given up, oldest first; reading does not remove them.
+
+        A queue that many share may show some of very many: the others when those are removed.
+        """
         ...
 
     def unreadable_letters(self) -> list[StrayLetter]:

@@ -32,7 +32,7 @@ class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Proto
         """Put the records of another store as they are into this one, which has to be empty; how many.
 
         A store without large transactions may keep a part of them when it is interrupted. It goes on when the same
-        records are put again, and takes no others.
+        records are put again, and takes no others. Until then nothing else can be written (ImportUnfinished).
 
         Args:
             records: in the order of `use_cases.move_history`: each after what it belongs to.
@@ -43,6 +43,10 @@ class Store(RegistryStore, RunStore, HostStore, HistoryStore, OutboxStore, Proto
 
     def verify(self) -> None:
         """Read and write for trial; nothing stays of it. Raises StoreError: it cannot be worked with now, and why."""
+        ...
+
+    def is_import_unfinished(self) -> bool:
+        """Whether a `restore` was interrupted, so that what is there is a part of what shall be there."""
         ...
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> Non
         await end_job(parts, job, JobStatus.ABANDONED, Reason.POISON, send)
         return
     if _host_gave_up_on_us(job, known.chain):
-        await expire_chain(parts, job, Reason.HOST_THROTTLED)
+        await expire_chain(parts, job, Reason.HOST_THROTTLED, send)
         return
     await _visit(parts, job, link, send)
 
@@ -238,14 +238,32 @@ async def end_job(parts: CheckParts, job: JobRecord, status: JobStatus, reason: 
         await _send_next(parts, chain, send)
 
 
-async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason) -> None:
-    """End every pending job of this job's host in its run as expired, one transaction each: resumable anywhere."""
+async def expire_chain(parts: CheckParts, job: JobRecord, reason: Reason, send: SendHead) -> None:
+    """End the pending jobs of this job's host in its run as expired, one transaction each: resumable anywhere.
+
+    A worker that cannot end all within its life sends the host's next job, whose worker goes on.
+    """
+    ends_at = min(parts.fetched_by, parts.clock.monotonic() + WORKER_LIFE.total_seconds())
     pending = (j for j in parts.store.jobs(job.run_id, host=job.host) if j.status is JobStatus.PENDING)
+    first = True
     while some := await parts.blocking(lambda: list(islice(pending, _EXPIRED_TOGETHER))):
         for other in some:
+            if not first and parts.clock.monotonic() >= ends_at:
+                await _hand_on(parts, job, send)
+                return
+            first = False
             end = partial(parts.store.end_job, other, status=JobStatus.EXPIRED, reason=reason)
             if await parts.blocking(end) is not None:
                 parts.progress.job_ended(other, JobStatus.EXPIRED.value)
+
+
+async def _hand_on(parts: CheckParts, job: JobRecord, send: SendHead) -> None:
+    """Send the head of this job's host, at once: it is going to end without a visit, which the host's rest is for."""
+    chain = await parts.blocking(lambda: parts.store.get_chain(job.run_id, job.host))
+    head = chain.head if chain is not None else None
+    following = await parts.blocking(lambda: parts.store.get_job(job.run_id, head)) if head is not None else None
+    if following is not None:
+        await send(following, timedelta(0))
 
 
 async def _defer(parts: CheckParts, job: JobRecord, until: datetime, send: SendHead) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.health import in_order, verdict
+from linkwatch_pipeline.domain.health import in_order, unfinished_import, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
 from linkwatch_pipeline.domain.health_findings import Finding, Severity
 from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
@@ -47,6 +47,11 @@ def watch_health(
             records the weeks before it.
     """
     now, rules = clock.now(), breaker or BreakerRules()
+    if store.is_import_unfinished():
+        if metrics is not None:
+            metrics.put("CriticalFindings", 1, at=now)
+            metrics.put("Heartbeat", 1, at=now)
+        return (unfinished_import(now=now),)
     if not only_reads:
         release_notices(store, rules, now=now)
     facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor())

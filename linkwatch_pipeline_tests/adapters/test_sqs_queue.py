@@ -14,6 +14,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
+from linkwatch_pipeline.adapters.queue import sqs
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 from linkwatch_pipeline.domain.errors import QueueError
@@ -165,6 +166,76 @@ def test_dead_letters_are_given_back_after_a_look_the_oldest_first(case: Case) -
         assert [letter.link_id for letter in case.queue.dead_letters()] == ["guide", "setup"]
     assert case.queue.remove_dead_letter(job("guide").job_id)
     assert [letter.link_id for letter in case.queue.dead_letters()] == ["setup"]
+
+
+def given_up(case: Case, how_many: int) -> None:
+    for start in range(0, how_many, 10):
+        entries = [
+            {"Id": str(n), "MessageBody": write_message(job(f"link-{n:04}"))}
+            for n in range(start, min(start + 10, how_many))
+        ]
+        case.client.send_message_batch(QueueUrl=case.dead_url, Entries=entries)
+
+
+def hidden(case: Case) -> int:
+    asked = ["ApproximateNumberOfMessagesNotVisible"]
+    told = case.client.get_queue_attributes(QueueUrl=case.dead_url, AttributeNames=asked)["Attributes"]
+    return int(told["ApproximateNumberOfMessagesNotVisible"])
+
+
+def counted(case: Case, *operations: str) -> list[str]:
+    calls: list[str] = []
+    for operation in operations:
+        case.client.meta.events.register(
+            f"before-send.sqs.{operation}", lambda operation=operation, **_: calls.append(operation)
+        )
+    return calls
+
+
+def test_a_look_at_very_many_dead_letters_ends_and_hides_none_afterwards(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqs, "MOST_LETTERS_READ", most := 60)
+    given_up(case, most + 30)
+    calls = counted(case, "ReceiveMessage")
+    letters = case.queue.dead_letters()
+    assert len(letters) == len({letter.job_id for letter in letters}) == most
+    assert len(calls) == most / 10
+    assert hidden(case) == 0
+    for letter in letters:
+        assert case.queue.remove_dead_letter(letter.job_id)
+    assert len(calls) == most / 10  # none of them was searched for
+    assert len(case.queue.dead_letters()) == 30
+
+
+def test_nothing_is_waited_for_while_dead_letters_are_hidden(case: Case) -> None:
+    given_up(case, 12)
+    waits: list[object] = []
+    case.client.meta.events.register(
+        "before-parameter-build.sqs.ReceiveMessage", lambda params, **_: waits.append(params["WaitTimeSeconds"])
+    )
+    patient = SqsQueue(case.client, queue_url=case.url, dead_letter_url=case.dead_url)
+    assert len(patient.dead_letters()) == 12
+    assert waits == [1, 0, 0, 0]
+    assert hidden(case) == 0
+
+
+def test_letters_that_come_back_during_a_look_end_it(case: Case) -> None:
+    given_up(case, 10)
+    case.client.meta.events.register(
+        "before-parameter-build.sqs.ReceiveMessage", lambda params, **_: params.update(VisibilityTimeout=0)
+    )
+    calls = counted(case, "ReceiveMessage")
+    assert len(case.queue.dead_letters()) == 10
+    assert len(calls) == 2
+
+
+def test_a_letter_that_no_look_found_is_searched_for(case: Case) -> None:
+    given_up(case, 25)
+    assert case.queue.remove_dead_letter(job("link-0024").job_id)
+    assert hidden(case) == 0
+    assert not case.queue.remove_dead_letter(job("link-0024").job_id)
+    assert len(case.queue.dead_letters()) == 24
 
 
 def test_the_client_is_found_the_ordinary_way(case: Case, ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
-from linkwatch_pipeline.domain.errors import StaleWrite
+from linkwatch_pipeline.domain.errors import ImportUnfinished, StaleWrite
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline.use_cases.move_history import everything
@@ -96,8 +96,18 @@ def test_an_interrupted_restore_is_begun_again(
     first.close()
     second = open_store()
     try:
+        left = list(everything(second))
+        if second.is_import_unfinished():
+            with pytest.raises(ImportUnfinished, match=r"import-history.* again with the same file"):
+                second.put_owner(Owner(team="sre", address="sre@example.com"))
+            with pytest.raises(StaleWrite, match="part of another history"):
+                second.restore(history, source="two")
+        else:
+            assert left == []
         assert second.restore(history, source="one") == len(history)
         assert list(everything(second)) == history
+        assert not second.is_import_unfinished()
+        second.put_owner(Owner(team="sre", address="sre@example.com"))
     finally:
         second.close()
 

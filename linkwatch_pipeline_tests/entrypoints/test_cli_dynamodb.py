@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.adapters.store.history_file import check_history, read_history
+from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import make_table
+from linkwatch_pipeline_tests.cloud.tables import make_table, open_store
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 
 
@@ -135,6 +139,57 @@ def test_the_largest_that_can_be_imported_is_kept_and_told(table: str, terminal:
     [link] = terminal.fine("links", "--json").document
     assert (len(link["places"]), link["marker"]) == (399, marker)
     assert [notice["status"] for notice in terminal.records()["outbox"]] == ["pending"]
+
+
+class PowerCut(BaseException):
+    """The process is gone."""
+
+
+def import_a_part(file: Path, store: Store, records: int) -> None:
+    def cut() -> Iterator[StoredRecord]:
+        yield from islice(read_history(file), records)
+        raise PowerCut
+
+    with pytest.raises(PowerCut):
+        store.restore(cut(), source=check_history(file))
+
+
+WRITING = (
+    ("register", "other", "https://docs.example.com/other", "--owner", "docs"),
+    ("record", "guide", URL, "--sequence", "9", "--status", "200"),
+    ("owner", "docs", "new@example.com"),
+    ("retire", "guide"),
+    ("deliver",),
+    ("run",),
+    ("dead-letters", "--all"),
+    ("export", "{}/half"),
+)
+
+
+def test_half_an_import_is_never_taken_for_the_whole(
+    terminal: Terminal, ministack: Cloud, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    play(terminal)
+    records = terminal.records()
+    terminal.fine("export", str(tmp_path / "whole"))
+    table = request.getfixturevalue("table")
+    import_a_part(tmp_path / "whole", open_store(ministack, table), 5)
+
+    for command in WRITING:
+        assert "import-history' again with the same file" in terminal.refused(*(w.format(tmp_path) for w in command))
+    assert not (tmp_path / "half").exists()
+    said = terminal.fine("links", "--json")
+    assert [link["id"] for link in said.document] == ["guide"]
+    assert said.err.startswith("warning: an import of a history into this store is unfinished")
+    health = terminal.run("health", "--json")
+    assert health.code == 1
+    assert [(f["code"], f["severity"]) for f in health.document["findings"]] == [("import_unfinished", "critical")]
+
+    terminal.fine("import-history", str(tmp_path / "whole"))
+    assert terminal.records() == records
+    assert terminal.run("links").err == ""
+    terminal.fine("owner", "docs", "new@example.com")
+    assert "import_unfinished" not in terminal.run("health", "--json").out
 
 
 def test_a_damaged_file_is_refused_before_anything_is_written(terminal: Terminal, tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -33,17 +33,21 @@ from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
+T = TypeVar("T")
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 PACE = Pace(concurrency=20, mean_service=2 * SECOND, cooldown=SECOND)
 # One visit at a time, a minute each: most hosts are planned to start later, some beyond the longest delay of a message.
 SLOW = Pace(concurrency=1, mean_service=MINUTE, cooldown=SECOND)
 
 
+_STATUSES = {"gone": 404, "busy": 429}
+
+
 class Case:
     """A home, a queue, and one clock for both."""
 
     def __init__(self, folder: Path, sqs: TimedSqs) -> None:
-        self.engine = Engine(folder, lambda url, asked: Answer(status=404 if url.endswith("gone") else 200))
+        self.engine = Engine(folder, lambda url, asked: Answer(status=_STATUSES.get(url.rpartition("/")[2], 200)))
         self.clock: VirtualClock = sqs.new_clock()
         self.engine.clock = self.engine.internet.clock = self.clock
         url, dead = make_queues(sqs.client, f"work-{uuid4().hex}")
@@ -565,3 +569,73 @@ class Ending:
 
     def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
         self._queue.change_visibility(receipt, delay=delay)
+
+
+class TestAHostThatThrottlesAndHasVeryManyLinks:
+    """Each call of the store takes its time, and a worker lives for 20 s of it."""
+
+    LIFE, CALL = 20 * SECOND, timedelta(milliseconds=250)
+    LINKS = 300
+
+    def work(self, case: Case) -> timedelta:
+        """Check one message; how long that took."""
+        began_at = case.clock.now()
+
+        async def blocking(call: Callable[[], T], /) -> T:
+            case.clock.advance(self.CALL)
+            return call()
+
+        fetched_by = case.clock.monotonic() + self.LIFE.total_seconds()
+        parts = replace(case.engine.parts(), blocking=blocking, fetched_by=fetched_by)
+        (receipt,) = case.queue.receive(limit=10)
+        assert asyncio.run(check_messages(parts, case.queue, [receipt.job])) == [True]
+        case.queue.acknowledge(receipt)
+        return case.clock.now() - began_at
+
+    def pending(self, case: Case) -> int:
+        return sum(job.status is JobStatus.PENDING for job in case.store.jobs(case.run().run_id))
+
+    @pytest.fixture
+    def throttled(self, case: Case) -> Case:
+        """The host answered 429 three times; the next message is about to expire the others."""
+        case.engine.register(f"http://busy.example/{n}/busy" for n in range(self.LINKS))
+        case.begin()
+        while self.pending(case) > self.LINKS - 3:
+            case.work()
+            case.clock.advance(SECOND)
+        case.clock.advance(timedelta(minutes=15))
+        return case
+
+    def test_each_visit_ends_in_good_order_and_the_next_one_goes_on(self, throttled: Case) -> None:
+        left = [self.pending(throttled)]
+        while left[-1]:
+            assert self.work(throttled) <= self.LIFE + 6 * self.CALL
+            left.append(self.pending(throttled))
+            throttled.clock.advance(SECOND)
+        assert len(left) > 3
+        assert left == sorted(set(left), reverse=True)
+        assert throttled.queue.receive() == []
+        throttled.tick()
+        run = throttled.run()
+        assert run.state is RunState.CLOSED
+        assert run.totals is not None
+        assert dict(run.totals.by_end) == {"throttled": 3, "expired": self.LINKS - 3}
+
+    def test_a_worker_that_dies_in_between_is_made_good_by_a_tick(self, throttled: Case) -> None:
+        class PowerCut(BaseException):
+            pass
+
+        calls = iter(range(10_000))
+
+        async def blocking(call: Callable[[], T], /) -> T:
+            if next(calls) == 40:
+                raise PowerCut
+            return call()
+
+        (receipt,) = throttled.queue.receive(limit=10)
+        with pytest.raises(PowerCut):
+            asyncio.run(
+                check_messages(replace(throttled.engine.parts(), blocking=blocking), throttled.queue, [receipt.job])
+            )
+        assert 0 < self.pending(throttled) < self.LINKS - 3
+        assert dict(throttled.work_to_the_end().totals.by_end) == {"throttled": 3, "expired": self.LINKS - 3}  # type: ignore[union-attr]

@@ -27,7 +27,11 @@ LONG_POLL = timedelta(seconds=20)
 _SECOND = timedelta(seconds=1)
 _MOST_AT_ONCE = 10  # entries of one SQS call
 _SEND_ATTEMPTS = 3  # of entries that SQS failed by a fault of its own
-_LOOK_AT_DEAD_FOR = timedelta(seconds=30)  # how long a dead letter is hidden while it is read
+# A look is over in a few seconds, well before the first letter comes back by itself.
+_LOOK_AT_DEAD_FOR = timedelta(seconds=30)
+MOST_LETTERS_READ = 500
+_MOST_LETTERS_SEARCHED = 2_000
+_EMPTY_ANSWERS_AT_THE_END = 2  # a short poll asks some of SQS's servers only
 _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue", "InvalidIdFormat")
 
 
@@ -36,6 +40,7 @@ class _Letter:
     """A dead letter in our hands: a message of ours, or an unreadable one."""
 
     content: CheckJob | StrayLetter
+    message_id: str
     handle: str
     sent_at: int
 
@@ -57,6 +62,7 @@ class SqsQueue:
         self._url = queue_url
         self._dead_url = dead_letter_url
         self._wait = wait
+        self._dead_handles: dict[str, list[str]] = {}  # by job id: those of the latest look
 
     @classmethod
     def connect(
@@ -138,23 +144,37 @@ class SqsQueue:
         return int(answer["Attributes"][name])
 
     def dead_letters(self) -> list[CheckJob]:
-        """The messages that were given up, oldest first, one per job; hidden from other readers for a moment."""
+        """Some 500 of the messages that were given up, oldest first, one per job.
+
+        They are hidden from other readers while they are read, for some ten milliseconds a message.
+        """
         jobs = [content for content in self._dead_contents() if isinstance(content, CheckJob)]
         return list({job.job_id: job for job in jobs}.values())
 
     def unreadable_letters(self) -> list[StrayLetter]:
-        """What lies there and is no message, oldest first; hidden from other readers for a moment."""
+        """Those among some 500 letters that are no message, oldest first; hidden from other readers meanwhile."""
         return [content for content in self._dead_contents() if isinstance(content, StrayLetter)]
 
     def remove_dead_letter(self, job_id: str) -> bool:
-        """Delete every copy among the dead letters, an unreadable one by its `letter_id`; whether there was one."""
-        with self._looking_at_dead() as letters:
+        """Delete every copy among the dead letters, an unreadable one by its `letter_id`; whether there was one.
+
+        One that the latest look found is deleted without a search. If somebody else has read it since, it may stay: the
+        next look finds it then.
+        """
+        if (handles := self._dead_handles.pop(job_id, None)) is not None:
+            for handle in handles:
+                self._delete_dead(handle)
+            return True
+        with self._looking_at_dead(most=_MOST_LETTERS_SEARCHED) as letters:
             found = [letter for letter in letters if letter.name == job_id]
             for letter in found:
-                with _translated():
-                    self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=letter.handle)
+                self._delete_dead(letter.handle)
                 letters.remove(letter)
         return bool(found)
+
+    def _delete_dead(self, handle: str) -> None:
+        with _translated(), _outdated_is_ignored():
+            self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=handle)
 
     def _send_some(self, jobs: Sequence[CheckJob], delay_seconds: int) -> None:
         left = {
@@ -174,27 +194,43 @@ class SqsQueue:
             raise QueueError(f"SQS did not take {len(failed)} of {len(jobs)} messages ({told}).")
 
     @contextmanager
-    def _looking_at_dead(self) -> Iterator[list[_Letter]]:
-        """All dead letters, given back at the end unless they were taken out of the list."""
+    def _looking_at_dead(self, *, most: int) -> Iterator[list[_Letter]]:
+        """Dead letters, about so many at most, given back at the end unless they were taken out of the list."""
         letters: list[_Letter] = []
         try:
-            while some := self._receive_dead():
-                letters += some
+            self._read_dead(letters, most)
             yield letters
         finally:
             self._give_back(letters)
 
     def _dead_contents(self) -> list[CheckJob | StrayLetter]:
-        with self._looking_at_dead() as letters:
-            return [letter.content for letter in sorted(letters, key=lambda letter: letter.sent_at)]
+        with self._looking_at_dead(most=MOST_LETTERS_READ) as letters:
+            found = sorted(letters, key=lambda letter: letter.sent_at)
+        self._dead_handles = {}
+        for letter in found:
+            self._dead_handles.setdefault(letter.name, []).append(letter.handle)
+        return [letter.content for letter in found]
 
-    def _receive_dead(self) -> list[_Letter]:
+    def _read_dead(self, letters: list[_Letter], most: int) -> None:
+        """Add letters until there are no others, or enough."""
+        # Nothing is hidden yet while the first ones are waited for.
+        letters += self._receive_dead(wait=min(self._wait, _SECOND))
+        seen = {letter.message_id for letter in letters}
+        empty = 0 if letters else _EMPTY_ANSWERS_AT_THE_END
+        while empty < _EMPTY_ANSWERS_AT_THE_END and len(letters) < most:
+            some = self._receive_dead(wait=timedelta(0))
+            letters += some
+            if not seen.isdisjoint(letter.message_id for letter in some):
+                return  # the first ones are back already
+            seen.update(letter.message_id for letter in some)
+            empty = 0 if some else empty + 1
+
+    def _receive_dead(self, *, wait: timedelta) -> list[_Letter]:
         with _translated():
             answer = self._client.receive_message(
                 QueueUrl=self._dead_url,
                 MaxNumberOfMessages=_MOST_AT_ONCE,
-                # A short poll asks some of SQS's servers only, and finds nothing where there is something.
-                WaitTimeSeconds=_whole_seconds(min(self._wait, _SECOND)),
+                WaitTimeSeconds=_whole_seconds(wait),
                 VisibilityTimeout=_whole_seconds(_LOOK_AT_DEAD_FOR),
                 AttributeNames=["SentTimestamp"],
             )
@@ -229,7 +265,7 @@ def _letter(message: Any) -> _Letter:
         content = StrayLetter(
             letter_id=message["MessageId"], problem=str(problem), beginning=redacted_beginning(message["Body"])
         )
-    return _Letter(content, message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
+    return _Letter(content, message["MessageId"], message["ReceiptHandle"], int(message["Attributes"]["SentTimestamp"]))
 
 
 def _whole_seconds(duration: timedelta) -> int:

@@ -19,6 +19,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_chains import DynamoChains
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
+from linkwatch_pipeline.adapters.store.dynamodb_import_mark import ImportMark
 from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Key, key_attributes, text
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
@@ -48,12 +49,14 @@ _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
     """`ports.Store` on DynamoDB. Threads may share one."""
 
-    def __init__(self, table: DynamoTable, clock: Clock) -> None:
-        self._table = table
+    def __init__(self, table: DynamoTable, clock: Clock, *, mark: ImportMark | None = None) -> None:
+        self._unguarded = table
+        self._import_mark = mark or ImportMark(table, clock)
+        self._table = guarded = table.guarded_by(self._import_mark.refuse_writing)
         self._clock = clock
-        self._journal = Journal(table, clock)
-        self._parts = LinkParts(table, clock)
-        self._days = NoticeDays(table, clock)
+        self._journal = Journal(guarded, clock)
+        self._parts = LinkParts(guarded, clock)
+        self._days = NoticeDays(guarded, clock)
 
     @classmethod
     def open(
@@ -80,7 +83,7 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
 
     def until(self, moment: float) -> DynamoStore:
         """The same store, of which nothing is asked after a moment (of the clock's monotonic seconds): OutOfTime."""
-        return DynamoStore(self._table.until(moment), self._clock)
+        return DynamoStore(self._unguarded.until(moment), self._clock, mark=self._import_mark)
 
     def verify(self) -> None:
         """Read and write for trial; nothing stays of it. Raises StoreError.

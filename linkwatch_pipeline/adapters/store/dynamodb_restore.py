@@ -11,6 +11,7 @@ from itertools import groupby
 
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays, day_of, notice_item
 from linkwatch_pipeline.adapters.store.dynamodb_history import observation_item
+from linkwatch_pipeline.adapters.store.dynamodb_import_mark import ImportMark
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     NOTICE_DAY,
     WEEK_LIST,
@@ -21,13 +22,11 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     host_entry_key,
     host_key,
     job_key,
-    key_attributes,
     key_of,
     link_entries,
     mute_key,
     owner_key,
     run_key,
-    text,
     transition_key,
     transition_key_of,
 )
@@ -44,7 +43,6 @@ from linkwatch_pipeline.adapters.store.rows import (
     RUNS,
     TRANSITIONS,
 )
-from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.hosts import HostRecord
 from linkwatch_pipeline.domain.links import Link, Owner
 from linkwatch_pipeline.domain.mutes import Mute
@@ -55,46 +53,39 @@ from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Clock, StoredRecord
 
-_MARK = ("RESTORE", "RESTORE")
 _TOGETHER = 1000
 
 
 class DynamoRestore:
-    """Filling an empty table."""
+    """Filling an empty table, into which nobody else may write meanwhile: with a table that has no guard."""
 
-    _table: DynamoTable
-    _parts: LinkParts
-    _days: NoticeDays
+    _unguarded: DynamoTable
+    _import_mark: ImportMark
     _clock: Clock
 
     def restore(self, records: Iterable[StoredRecord], *, source: str) -> int:
-        self._begin(source)
+        self._import_mark.begin(source)
         restored = 0
         for kind, alike in groupby(records, key=type):
             for some in chunks(alike, _TOGETHER):
                 # The same entry may be needed by several records, and a batch takes a key once.
                 items = {key_of(item): item for record in some for item in self._items_of(record)}
-                self._table.put_many(items.values())
+                self._unguarded.put_many(items.values())
                 restored += len(some)
                 if kind is Notice:
                     self._lead_to_notices([record for record in some if isinstance(record, Notice)])
-        self._table.put_many([{**key_attributes(_MARK), "source": text(source), "state": text("done")}])
+        self._import_mark.end(source)
         return restored
 
-    def _begin(self, source: str) -> None:
-        begun = {**key_attributes(_MARK), "source": text(source), "state": text("begun")}
-        mark = self._table.get(_MARK)
-        if mark is None and next(self._table.scan("attribute_exists(pk)"), None) is None:
-            mark = begun if self._table.put_if_absent(begun) else self._table.get(_MARK)
-        if mark is None or mark["source"] != text(source) or mark["state"] != text("begun"):
-            raise StaleWrite("the store is not empty, so nothing was imported. Name a new table.")
+    def is_import_unfinished(self) -> bool:
+        return self._import_mark.is_unfinished()
 
     def _items_of(self, record: StoredRecord) -> Iterator[Item]:
         match record:
             case Owner():
                 yield encode(OWNERS, record, owner_key(record.team))
             case Link():
-                yield from self._parts.items_to_restore(record)
+                yield from LinkParts(self._unguarded, self._clock).items_to_restore(record)
                 yield from map(entry, sorted(link_entries(record)))
             case Run():
                 yield encode(RUNS, record, run_key(record.run_id))
@@ -120,7 +111,10 @@ class DynamoRestore:
 
     def _lead_to_notices(self, notices: Sequence[Notice]) -> None:
         """Their transitions, which are there, have to name their days, and the days have to be known."""
+        days = NoticeDays(self._unguarded, self._clock)
         for day in dict.fromkeys(day_of(notice.created_at) for notice in notices):
-            self._days.open(day)
+            days.open(day)
         for notice in notices:
-            self._table.set_attribute(transition_key_of(notice.transition_id), NOTICE_DAY, day_of(notice.created_at))
+            self._unguarded.set_attribute(
+                transition_key_of(notice.transition_id), NOTICE_DAY, day_of(notice.created_at)
+            )

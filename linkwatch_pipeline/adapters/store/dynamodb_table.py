@@ -85,6 +85,7 @@ class DynamoTable:
         self.new_id = new_id
         self._client = client
         self._name = name
+        self._may_write: Callable[[], None] = lambda: None
         self._limit = {} if page_items is None else {"Limit": page_items}
 
     def until(self, moment: float) -> DynamoTable:
@@ -92,6 +93,12 @@ class DynamoTable:
         bounded = copy(self)
         bounded.patience = replace(self.patience, until=moment)
         return bounded
+
+    def guarded_by(self, may_write: Callable[[], None]) -> DynamoTable:
+        """The same table, which asks before it writes. Args: may_write: raises StoreError if that is not allowed."""
+        guarded = copy(self)
+        guarded._may_write = may_write
+        return guarded
 
     def close(self) -> None:
         self._client.close()
@@ -151,7 +158,7 @@ class DynamoTable:
                 if error.response.get("Item", {}).get(WRITE_ID) != stamped[WRITE_ID]:
                     raise
 
-        self._send(request)
+        self._write(request)
 
     def put_if_absent(self, item: Item) -> bool:
         """Whether the item was written; False if there is one already."""
@@ -164,7 +171,7 @@ class DynamoTable:
     def delete(self, key: Key, *, was: Mapping[str, Any]) -> None:
         """Take one item away if it is still as it was read. Raises Conflict."""
         condition, values = _as_read(was)
-        self._send(
+        self._write(
             lambda: self._client.delete_item(
                 TableName=self._name,
                 Key=key_attributes(key),
@@ -175,7 +182,7 @@ class DynamoTable:
 
     def set_attribute(self, key: Key, name: str, value: str) -> None:
         """Write one attribute of an item that is there. Raises Conflict if it is not."""
-        self._send(
+        self._write(
             lambda: self._client.update_item(
                 TableName=self._name,
                 Key=key_attributes(key),
@@ -193,7 +200,7 @@ class DynamoTable:
         """
         items = [self._transaction_item(operation) for operation in operations]
         token = self.new_id()
-        self._send(lambda: self._client.transact_write_items(TransactItems=items, ClientRequestToken=token))
+        self._write(lambda: self._client.transact_write_items(TransactItems=items, ClientRequestToken=token))
 
     def write(self, operations: Sequence[Operation]) -> None:
         """As `transact`, for half the price if it is one conditional item only."""
@@ -213,6 +220,10 @@ class DynamoTable:
             self._batch_write([{"DeleteRequest": {"Key": key_attributes(key)}} for key in chunk])
 
     def _send(self, request: Callable[[], T]) -> T:
+        return self.patience.call(request)
+
+    def _write(self, request: Callable[[], T]) -> T:
+        self._may_write()
         return self.patience.call(request)
 
     def _pages(self, read: Callable[..., Any], **how: Any) -> Iterator[Item]:
@@ -244,7 +255,7 @@ class DynamoTable:
         left = list(requests)
 
         def some() -> None:
-            answer = self._send(lambda: self._client.batch_write_item(RequestItems={self._name: list(left)}))
+            answer = self._write(lambda: self._client.batch_write_item(RequestItems={self._name: list(left)}))
             left[:] = answer.get("UnprocessedItems", {}).get(self._name, [])
             if left:
                 raise Unfinished

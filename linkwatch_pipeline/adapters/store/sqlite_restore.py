@@ -24,3 +24,6 @@ class SqliteRestore:
                 write.insert(table_of(record), record)
                 restored += 1
         return restored
+
+    def is_import_unfinished(self) -> bool:
+        return False

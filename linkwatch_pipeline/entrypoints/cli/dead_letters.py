@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, refuse, warn
 from linkwatch_pipeline.entrypoints.cli.output import complain, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ def dead_letters(
     """List the jobs that were given up in the last 14 days, and letters without one; redrive or discard them."""
     from linkwatch_pipeline.use_cases.dead_letters import stray_letters
 
-    if sum([job_id is not None, everything, letter_id is not None, strays_too]) > 1:
+    given = [job_id is not None, everything, letter_id is not None, strays_too]
+    if sum(given) > 1:
         raise click.UsageError("Give one of --redrive, --all, --discard and --discard-strays.", context)
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=refuse if any(given) else warn) as app:
         if letter_id is not None:
             return _discard(app, [letter_id], as_json)
         if strays_too:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import look_for_half_an_import, open_app
 from linkwatch_pipeline.entrypoints.cli.output import print_json, say
 
 
@@ -21,7 +21,9 @@ def deliver(
     context: click.Context, refused: bool, arrived: tuple[str, ...], again: tuple[str, ...], as_json: bool
 ) -> int:
     """Send the notices that are due."""
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=None) as app:
+        app.require_mailer()
+        look_for_half_an_import(app)
         for notice in app.settle_doubts(arrived=arrived, again=again):
             if not as_json:
                 say(f"{notice.transition_id}: {notice.status.value}")

@@ -40,7 +40,7 @@ def health(context: click.Context, watch: bool, watchdog: bool, history: bool, a
         raise click.UsageError("give one of --watch, --watchdog and --history.", context)
     if watch and as_json:
         raise click.UsageError("--watch prints sentences; leave --json out.", context)
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=None) as app:
         if watch:
             asyncio.run(_watch(context, app))
         if history:

@@ -39,7 +39,7 @@ def import_history(context: click.Context, file: Path) -> int:
     from linkwatch_pipeline.adapters.store.history_file import check_history, read_history
 
     source = check_history(file)
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=None) as app:
         count = app.store.restore(read_history(file), source=source)
     say(f"imported {count} records from {file}")
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
 
     if link_id is not None and run_id is not None:
         raise click.UsageError("Give a link or --run, not both.", context)
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         if run_id is not None:
             view = inspect_run(app.store, run_id=run_id, now=app.clock.now())
             agreed = app.settings.allowances
@@ -48,7 +48,7 @@ def outbox(context: click.Context, as_json: bool) -> None:
     """List the notices and how their delivery stands."""
     from linkwatch_pipeline.entrypoints.cli.documents import notice_document
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         notices = list(app.store.notices())
     if as_json:
         print_json([notice_document(notice) for notice in notices])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json_list, print_long_table, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
@@ -129,7 +129,7 @@ def links(context: click.Context, owner: str | None, state: str | None, as_json:
     from linkwatch_pipeline.entrypoints.cli.documents import link_document
     from linkwatch_pipeline.use_cases.register import list_links
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         store, mutes, now = app.store, list(app.store.mutes()), app.clock.now()
 
         def found() -> Iterator[LinkAndMute]:

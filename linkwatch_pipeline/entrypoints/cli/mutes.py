@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def mutes(context: click.Context, as_json: bool) -> None:
     from linkwatch_pipeline.entrypoints.cli.documents import mute_document
     from linkwatch_pipeline.use_cases.mute import list_mutes
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         views, now = list_mutes(app.store), app.clock.now()
     if as_json:
         print_json([mute_document(view, now=now) for view in views])

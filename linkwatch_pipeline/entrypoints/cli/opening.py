@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from linkwatch_pipeline.domain.errors import ImportUnfinished
 from linkwatch_pipeline.entrypoints.cli.output import note
 
 if TYPE_CHECKING:
@@ -25,16 +26,45 @@ def home_folder(context: click.Context) -> Path:
     return Path(context.find_root().obj or DEFAULT_HOME)
 
 
+def refuse(unfinished: ImportUnfinished) -> None:
+    """What a command does that writes, or takes what is there for the whole."""
+    raise unfinished
+
+
+def warn(unfinished: ImportUnfinished) -> None:
+    """What a command does that only shows what is there."""
+    note(f"warning: {unfinished}")
+
+
 @contextmanager
 def open_app(
-    context: click.Context, *, flags: Mapping[str, object] | None = None, progress: Progress | None = None
+    context: click.Context,
+    *,
+    flags: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+    if_unfinished: Callable[[ImportUnfinished], None] | None = refuse,
 ) -> Iterator[App]:
-    """The wired parts of the home, closed afterwards. Args as in `bootstrap.build_app`."""
+    """The wired parts of the home, closed afterwards.
+
+    Args:
+        flags, progress: as in `bootstrap.build_app`.
+        if_unfinished: told that a part of an imported history is all that is there; None for a command that looks
+            itself, or needs no store.
+    """
     from linkwatch_pipeline.bootstrap import build_app
 
     with build_app(home_folder(context), env=os.environ, flags=flags, progress=progress) as app:
         announce(app.home)
+        if if_unfinished is not None:
+            look_for_half_an_import(app, if_unfinished)
         yield app
+
+
+def look_for_half_an_import(app: App, if_unfinished: Callable[[ImportUnfinished], None] = refuse) -> None:
+    """Tell `if_unfinished` that a part of an imported history is all that is there, if it is."""
+    # An SQLite file takes a history whole or not at all.
+    if app.on_aws and app.store.is_import_unfinished():
+        if_unfinished(ImportUnfinished())
 
 
 def announce(home: Home) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def report(context: click.Context, /, week: str | None, as_json: bool, form: str
         raise click.UsageError("Give --json or --format, not both.")
     check_paths(form, **paths)
     whole = form is not None or any(paths.values())
-    with open_app(context) as app, app.shared_warehouse() as warehouse:
+    with open_app(context, if_unfinished=warn) as app, app.shared_warehouse() as warehouse:
         if asked is not None:
             check_begun(asked, now=app.clock.now())
         monday = asked or newest_week(app.store, app.reports, now=app.clock.now())

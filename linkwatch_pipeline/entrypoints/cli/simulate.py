@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _of_the_home(context: click.Context, allowance: int | None) -> tuple[dict[st
     from linkwatch_pipeline.domain.errors import InvalidInput
     from linkwatch_pipeline.use_cases.simulate import links_per_slot
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=warn) as app:
         found, settings = links_per_slot(app.store, app.allowances, busiest=allowance), app.settings
         if not found:
             raise InvalidInput("links", "this home watches none", "Give a number, such as --links 6000 --hosts 1000.")

@@ -91,7 +91,7 @@ def _opened(context: click.Context, *, queue_wait_seconds: int = 0) -> Iterator[
 
     settings = load_status_settings(os.environ, needs=("DATABASE_URL", "REDIS_URL"))
     check_status_settings(settings)  # before a home is made
-    with open_app(context) as home:
+    with open_app(context, if_unfinished=None) as home:
         app = build_status_app(
             settings,
             policy=home.policy,
