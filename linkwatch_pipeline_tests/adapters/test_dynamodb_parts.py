@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
-from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
+from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.links import AllocationSlot, Place
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -183,6 +183,34 @@ def test_who_reads_while_they_are_replaced_reads_them_as_they_were_or_are(
     def replace_them(**_: Any) -> None:
         if next(begun, False):
             other.save_link(placed(50, "moved"), replaces=first)
+
+    client.meta.events.register("before-call.dynamodb.BatchGetItem", replace_them)
+    assert store.get_link("guide") == placed(50, "moved")
+
+
+def test_who_reads_while_many_are_replaced_and_their_writer_cannot_tidy_reads_them_as_they_are(
+    ministack: Cloud, client: Any, name: str, store: DynamoStore
+) -> None:
+    others_client = ministack.client("dynamodb", config=CLIENT)
+    other, begun, committed = store_on(others_client, name), iter([True]), []
+    store.save_link(first := placed(50), replaces=None)
+    new = [(a_link(f"new-{n}", f"https://h{n}.example.com/"), None) for n in range(40)]
+
+    def note(params: dict[str, Any], **_: Any) -> None:
+        if params["Item"].get("state") == {"S": "committed"}:
+            committed.append(True)
+
+    def fail_afterwards(**_: Any) -> None:
+        if committed:
+            raise StoreUnavailable("the table is busy")
+
+    others_client.meta.events.register("before-parameter-build.dynamodb.PutItem", note)
+    others_client.meta.events.register("before-call.dynamodb.TransactWriteItems", fail_afterwards)
+
+    def replace_them(**_: Any) -> None:
+        if next(begun, False):
+            other.save_registry(links=[(placed(50, "moved"), first), *new])
+            assert "pending" in stored(client, name)
 
     client.meta.events.register("before-call.dynamodb.BatchGetItem", replace_them)
     assert store.get_link("guide") == placed(50, "moved")

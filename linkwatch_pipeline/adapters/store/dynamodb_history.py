@@ -31,7 +31,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     text,
     transition_key,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import (
     MOST_IN_GET,
@@ -169,7 +169,7 @@ class DynamoHistory:
         job_at = job_key(observation.run_id, observation.link_id) if observation.run_id is not None else None
         items = self._table.get_many([link_at, held_at, *([job_at] if job_at is not None else [])])
         link_item = items.get(link_at)
-        if link_item is not None and "pending" in link_item:
+        if link_item is not None and is_marked(link_item):
             link_item = self._journal.settled(link_at)
         if link_item is None:
             raise NotFound(f"there is no link {observation.link_id!r}; register it first.")

@@ -121,6 +121,11 @@ def link_key(link_id: str) -> Key:
     return f"LINK#{link_id}", "STATE"
 
 
+def link_id_of(item: Mapping[str, Any]) -> str:
+    """Of a link's item, as its key says it."""
+    return key_of(item)[0].removeprefix("LINK#")
+
+
 def part_key(pk: str, name: str, place: int) -> Key:
     """Args: pk: of the link."""
     return pk, f"{parts_prefix(name)}{place:06d}"

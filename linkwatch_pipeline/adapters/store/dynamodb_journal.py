@@ -171,6 +171,11 @@ class Journal:
         return self._decide(name, _ABORTED) if text_of(found, "state") == _OPEN else text_of(found, "state")
 
 
+def is_marked(item: Item) -> bool:
+    """Whether the item is being written, with many others."""
+    return _JOURNAL in item
+
+
 def _settling(item: Item, state: str) -> list[Operation]:
     """What turns a marked item into the content that counts, and its entries with it."""
     old, new = _content(item, _ABORTED), _content(item, _COMMITTED)

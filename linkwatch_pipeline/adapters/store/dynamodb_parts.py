@@ -26,7 +26,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     parts_prefix,
     text,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Change
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.adapters.store.rows import LINKS
@@ -55,7 +55,8 @@ class LinkParts:
         if link is not None:
             return link
         now = self._table.get(key_of(item))
-        if now is not None and _NAME in now and now[_NAME] == item[_NAME]:
+        # One that is being written has the old name beside the new one until somebody tidies.
+        if now is not None and _name_of(now) == _name_of(item) and not is_marked(now):
             raise damaged(item, "it names parts that are not there")
         raise Conflict
 

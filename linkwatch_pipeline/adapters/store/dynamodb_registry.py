@@ -17,12 +17,13 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     behind_host,
     decode,
     encode,
+    link_id_of,
     link_key,
     link_of,
     owner_key,
     split_host_entry,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, stale
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, is_marked, stale
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
@@ -107,7 +108,7 @@ class DynamoRegistry:
                 yield from (in_brief(link_of(item)) for item in items)
                 continue
             for item, link in zip(items, self._parts.whole_many(items), strict=True):
-                if (seen := link or self.get_link(item["id"]["S"])) is not None:
+                if (seen := link or self.get_link(link_id_of(item))) is not None:
                     yield seen
 
     def _owner_change(self, owner: Owner) -> Change | None:
@@ -123,7 +124,7 @@ class DynamoRegistry:
         items = self._table.get_many(link_key(link.id) for link, _ in links)
         for link, replaces in links:
             item = items.get(link_key(link.id))
-            if item is not None and "pending" in item:
+            if item is not None and is_marked(item):
                 item = self._journal.settled(link_key(link.id))
             stored = self._stored(link, item) if item is not None else None
             _check_as_read(link, replaces, stored)

@@ -19,7 +19,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     number,
     run_key,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
 from linkwatch_pipeline.adapters.store.rows import RUNS
@@ -137,7 +137,7 @@ class DynamoRuns:
 
         def attempt() -> Allocation | None:
             item = begun.pop() if begun else self._journal.settled(link_key(link.id))
-            if item is not None and "pending" in item:
+            if item is not None and is_marked(item):
                 item = self._journal.settled(link_key(link.id))
             if item is None:
                 return None
