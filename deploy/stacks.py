@@ -36,7 +36,7 @@ HANDED_OVER = (
     "MailEventsTopicArn",
     "AlertTopicArn",
 )
-# The numbers of a home would hide the silence of the functions (docs/decisions/0045).
+# The numbers of a home would hide the silence of the functions (docs/decisions/0040).
 NOT_OF_A_HOME = ("metrics_namespace",)
 
 

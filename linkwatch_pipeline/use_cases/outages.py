@@ -1,4 +1,4 @@
-"""When the store cannot serve: messages wait in the queue instead of using up their deliveries (docs/decisions/0055).
+"""When the store cannot serve: messages wait in the queue instead of using up their deliveries (docs/decisions/0044).
 
 A message that fails five times is given up, and that is meant for messages that are at fault themselves. During an
 outage all of them fail, so each is replaced by a copy that comes later, whose deliveries are counted anew.

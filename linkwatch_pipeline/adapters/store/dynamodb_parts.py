@@ -1,4 +1,4 @@
-"""What a link says at length, its places and who else uses it, beside its item (docs/decisions/0050).
+"""What a link says at length, its places and who else uses it, beside its item (docs/decisions/0043).
 
 Short lists stand in the link's item. Longer ones are cut into parts under a name that no other change has: parts are
 written before the link's item names them, and never changed. So the one conditional write of that item decides what
