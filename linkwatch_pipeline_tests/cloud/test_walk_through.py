@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -43,6 +44,7 @@ def test_one_link_is_checked_over_the_queue_fails_on_purpose_and_comes_back(
         assert would_alarm(DEAD_LETTER_ALARM, functions.depth(functions.dead_letter_url))
         next_command()  # redrive
         assert not would_alarm(DEAD_LETTER_ALARM, functions.depth(functions.dead_letter_url))
+        functions.clock.offset += timedelta(seconds=5)  # a person types more slowly: the host has rested
         work(functions)
         assert '"1:guide"' in next_command()
         work(functions)
