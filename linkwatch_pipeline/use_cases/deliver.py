@@ -7,13 +7,13 @@ go in order, and what an owner was told last decides what is told next (`domain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.links import Delivery
-from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_claimable, run_of_digest
+from linkwatch_pipeline.domain.notices import MOST_TEAMS_TOLD, Notice, NoticeStatus, is_claimable, run_of_digest
 from linkwatch_pipeline.ports import Clock, Notifier, Store
 from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
@@ -118,11 +118,27 @@ def notices_of_mail(store: Store, mail_id: str) -> list[Notice]:
 
 
 def _mails(store: Store, notices: Sequence[Notice]) -> list[list[Notice]]:
-    """The notices that go together in one mail, in the order of the first of each; very long mails are cut."""
+    """The notices that go together in one mail, in the order of the first of each.
+
+    A digest is cut where it would be very long, or copied to more teams than a provider takes addresses.
+    """
     mails: dict[tuple[str, ...], list[Notice]] = {}
     for notice in notices:
         mails.setdefault(_mail_key(store, notice), []).append(notice)
-    return [mail[i : i + MOST_IN_A_MAIL] for mail in mails.values() for i in range(0, len(mail), MOST_IN_A_MAIL)]
+    return [part for mail in mails.values() for part in _cut(mail)]
+
+
+def _cut(mail: Sequence[Notice]) -> Iterator[list[Notice]]:
+    part: list[Notice] = []
+    teams: set[str] = set()
+    for notice in mail:
+        more = teams.union(notice.also_used_by)
+        if part and (len(part) == MOST_IN_A_MAIL or len(more) > MOST_TEAMS_TOLD):
+            yield part
+            part, more = [], set(notice.also_used_by)
+        part.append(notice)
+        teams = more
+    yield part
 
 
 def _mail_key(store: Store, notice: Notice) -> tuple[str, ...]:

@@ -302,6 +302,19 @@ def test_hostile_text_stays_text_in_both_parts() -> None:
     assert "\nState now: reachable" not in mail.text
 
 
+def test_a_digest_is_cut_where_it_would_go_to_more_teams_than_a_provider_takes(office: Office) -> None:
+    for number in range(3):
+        teams = tuple(f"team-{number}-{n:02}" for n in range(20))
+        for team in teams:
+            office.employ(team)
+        link = a_link(f"shared-{number}", f"https://a.example.com/shared/{number}", also_used_by=teams)
+        office.store.save_link(link, replaces=None)
+    office.run({f"shared-{number}": 404 for number in range(3)})
+    assert office.deliver() == DeliveryReport(sent=3)
+    assert [len(mail.copies) for mail in office.provider.accepted] == [40, 20]
+    assert [len(mail.transition_ids) for mail in office.provider.accepted] == [2, 1]
+
+
 def test_a_digest_is_readable_on_a_dark_screen() -> None:
     """A colour for text or page alone would be lost on one of the two."""
     page = Page(digest(a_notice(), a_recovery(transition_id="back:3", link_id="back")).html)
