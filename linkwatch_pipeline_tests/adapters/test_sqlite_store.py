@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
+import re
 import sqlite3
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -428,6 +429,13 @@ class TestRows:
         assert {name for (name,) in tables} == {table.name for table, _ in self.cases}
 
 
+EQUALITY = re.compile(r"\w+ = '")  # a condition that an index has to serve
+
+
+def plan_of(connection: sqlite3.Connection, sql: str) -> str:
+    return " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
+
+
 LISTINGS: dict[str, Callable[[Store], Iterator[Any]]] = {
     "links": lambda store: store.links(),
     "links of an owner": lambda store: store.links(owner="docs-team"),
@@ -462,9 +470,23 @@ class TestStreams:
         list(listing(store))
         connection.set_trace_callback(None)
         (sql,) = sent
-        plan = " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
+        plan = plan_of(connection, sql)
         assert "TEMP B-TREE" not in plan
+        assert plan.count("=?") >= len(EQUALITY.findall(sql)), f"an index finds less than is asked for: {plan}"
         assert "SCAN" not in plan or "WHERE TRUE" in sql or "+observed_at" in sql or "USING INDEX" in plan, plan
+
+    def test_mending_a_chain_reads_the_jobs_of_its_host_alone(self, store: SqliteStore) -> None:
+        store.create_run(a_run())
+        job = a_job(a_link())
+        store.put_jobs([job])
+        store.put_chain(a_chain([job], head=None))
+        sent: list[str] = []
+        connection = connection_of(store)
+        connection.set_trace_callback(sent.append)
+        assert store.rechain(RUN_ID, job.host, now=MONDAY) is not None
+        connection.set_trace_callback(None)
+        (sql,) = (each for each in sent if "FROM jobs" in each)
+        assert "jobs_by_host (run_id=? AND host=?" in plan_of(connection, sql)
 
     def test_unsettled_notices_are_found_without_reading_the_settled_ones(self, store: SqliteStore) -> None:
         sent: list[str] = []

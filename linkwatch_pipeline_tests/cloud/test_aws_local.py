@@ -44,10 +44,11 @@ def test_a_week_of_some_links_is_deployed_fired_checked_told_and_accounted_for(t
 def test_whoever_interrupts_it_sees_a_sentence_and_nothing_is_left(tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "linkwatch_pipeline_tests.cloud.aws_local", "--links", "5"]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
-    play = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    play = subprocess.Popen(command, text=True, env=env, cwd=ROOT, start_new_session=True, **pipes)  # type: ignore[call-overload]
     assert play.stdout is not None
     assert play.stdout.readline().startswith("deploying both stacks")
-    play.send_signal(signal.SIGINT)
+    os.killpg(play.pid, signal.SIGINT)  # as a terminal does
     _, said = play.communicate(timeout=60)
     assert (play.returncode, said) == (130, "interrupted; the emulator and what it started have ended\n")
     assert (processes_of(tmp_path), list(tmp_path.iterdir())) == ([], [])

@@ -84,10 +84,12 @@ class SqliteRuns:
         return self._database.get(JOBS, run_id, link_id)
 
     def jobs(self, run_id: str, *, host: str | None = None) -> Iterator[JobRecord]:
-        # Both lean on jobs_by_host.
+        # Both lean on jobs_by_host. One host's begin behind "", which is before every link: without a bound there,
+        # SQLite prefers the table's own key and reads all jobs of the run.
         if host is None:
             return self._database.stream(JOBS, "run_id = ?", values=(run_id,), order=("host", "link_id"))
-        return self._database.stream(JOBS, "run_id = ? AND host = ?", values=(run_id, host), order=("link_id",))
+        of_host = ("run_id = ?", "host = ?")
+        return self._database.stream(JOBS, *of_host, values=(run_id, host), order=("link_id",), after=("",))
 
     def get_chain(self, run_id: str, host: str) -> HostChain | None:
         return self._database.get(CHAINS, run_id, host)
@@ -262,7 +264,7 @@ def _agreeing(write: Transaction, chain: HostChain, now: datetime) -> HostChain:
     first_pending: str | None = None
     # jobs_by_host
     for link_id, status, outcome in write.rows(
-        "SELECT link_id, status, outcome FROM jobs WHERE run_id = ? AND host = ? ORDER BY link_id",
+        "SELECT link_id, status, outcome FROM jobs WHERE run_id = ? AND host = ? AND link_id > '' ORDER BY link_id",
         (chain.run_id, chain.host),
     ):
         ends[outcome or status] += 1

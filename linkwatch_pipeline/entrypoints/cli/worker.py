@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import look_for_half_an_import, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ def worker(context: click.Context, concurrency: int | None) -> None:
     """Check links from the queue until told to end (SIGTERM). Needs the profile aws."""
     from linkwatch_pipeline.entrypoints.json_logs import log_as_json
 
-    with open_app(context, flags={"concurrency": concurrency}) as app:
+    with open_app(context, flags={"concurrency": concurrency}, if_unfinished=None) as app:
         app.require_service()  # refused here: every message that it took would fail, and in the end be given up
+        look_for_half_an_import(app)
         app.require_contact()
         log_as_json(always={"worker": (name := _name())})
         note("working on the queue; SIGTERM or Ctrl-C ends it after the checks that were begun")
