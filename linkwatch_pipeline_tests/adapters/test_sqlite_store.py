@@ -20,6 +20,7 @@ import pytest
 
 from linkwatch_pipeline.adapters.store import rows
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+from linkwatch_pipeline.adapters.store.table import Table, Undecodable
 from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.hosts import HostRecord
 from linkwatch_pipeline.domain.links import Ack, Allocation, AllocationSlot, Delivery, LinkState, Owner, Place
@@ -393,7 +394,7 @@ class TestRows:
 
     @pytest.mark.parametrize(("table", "record"), cases, ids=[table.name for table, _ in cases])
     def test_a_record_has_a_column_per_field_and_comes_back_with_its_types(
-        self, store: SqliteStore, table: rows.Table[Any], record: Any
+        self, store: SqliteStore, table: Table[Any], record: Any
     ) -> None:
         described = connection_of(store).execute(f"PRAGMA table_info({table.name})").fetchall()
         assert [column for _, column, *_ in described] == [field.name for field in dataclasses.fields(record)]
@@ -408,7 +409,7 @@ class TestRows:
 
     @pytest.mark.parametrize(("table", "record"), cases, ids=[table.name for table, _ in cases])
     def test_a_row_that_lacks_a_field_or_holds_something_else_is_told_by_that_field(
-        self, table: rows.Table[Any], record: Any
+        self, table: Table[Any], record: Any
     ) -> None:
         row = table.encode(record)
         for index, column in enumerate(table.columns):
@@ -417,10 +418,10 @@ class TestRows:
                 assert told is None or (told.table, told.field) == (table.name, column)
             assert self.told_of(table, (*row[:index], b"bytes", *row[index + 1 :])) is not None
 
-    def told_of(self, table: rows.Table[Any], row: Any) -> rows.Undecodable | None:
+    def told_of(self, table: Table[Any], row: Any) -> Undecodable | None:
         try:
             table.decode(row)
-        except rows.Undecodable as told:
+        except Undecodable as told:
             return told
         return None
 

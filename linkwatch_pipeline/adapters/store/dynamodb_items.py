@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import LINKS, R, Table, Undecodable
+from linkwatch_pipeline.adapters.store.rows import LINKS
+from linkwatch_pipeline.adapters.store.table import R, Table, Undecodable
 from linkwatch_pipeline.domain.errors import StoreError, StoreUnusable
 from linkwatch_pipeline.domain.links import MAX_SEQUENCE, Link
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import R, Row, Table
 from linkwatch_pipeline.adapters.store.sqlite_errors import in_our_words
 from linkwatch_pipeline.adapters.store.sqlite_schema import prepare
 from linkwatch_pipeline.adapters.store.sqlite_transactions import Group, Transaction, alone, roll_back, within
+from linkwatch_pipeline.adapters.store.table import R, Row, Table
 from linkwatch_pipeline.domain.errors import StoreUnavailable, StoreUnusable
 
 BUSY_TIMEOUT = timedelta(seconds=5)

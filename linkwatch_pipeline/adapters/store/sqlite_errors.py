@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from linkwatch_pipeline.adapters.store.rows import Undecodable
+from linkwatch_pipeline.adapters.store.table import Undecodable
 from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import R, Row, Table
+from linkwatch_pipeline.adapters.store.table import R, Row, Table
 from linkwatch_pipeline.domain.errors import StoreUnavailable
 
 
