@@ -10,6 +10,9 @@ from typing import Any
 import yaml
 from refusals import Refused
 
+from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.settings import load_settings
+
 HERE = Path(__file__).resolve().parent
 # The deployment sets these itself.
 NOT_SET_BY_HAND = {"CodeBucket", "CodeKey"}
@@ -17,19 +20,28 @@ NOT_SET_BY_HAND = {"CodeBucket", "CodeKey"}
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAMES_OF_AMAZON = ("sthree-", "amzn-s3-demo-")
 _LONGEST_BUCKET = 63
+# What the stacks make themselves and no function would refuse; it has no name before.
+_MADE_THEN = {"TableName": "made-with-the-stacks", "ConfigurationSet": "made-with-the-stacks"}
 
 Parameters = Mapping[str, Any]
 
 
+class _Loader(yaml.SafeLoader):
+    """Knows one short form of CloudFormation, !Ref, and takes the others for nothing."""
+
+
+_Loader.add_multi_constructor("!", lambda loader, name, node: {"Ref": node.value} if name == "Ref" else None)
+
+
+def _template(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.load((HERE / f"{name}.yaml").read_text(encoding="utf-8"), _Loader)
+    return read
+
+
 def parameters_of(template: str) -> Parameters:
     """A template's parameters, by name."""
-
-    class Loader(yaml.SafeLoader):
-        """Takes CloudFormation's short forms for nothing: only parameters are looked at."""
-
-    Loader.add_multi_constructor("!", lambda loader, name, node: None)
-    read: Parameters = yaml.load((HERE / f"{template}.yaml").read_text(encoding="utf-8"), Loader)["Parameters"]
-    return read
+    parameters: Parameters = _template(template)["Parameters"]
+    return parameters
 
 
 def check_name(name: str, bucket: str) -> None:
@@ -73,6 +85,38 @@ def check_complete(templates: Mapping[str, Parameters], given: Mapping[str, set[
         words = "; ".join(f"{name} ({about.rstrip('.')})" for name, about in missing.items())
         example = " ".join(f"--set {name}=..." for name in missing)
         raise Refused(f'not everything is given that has no default: {words}. Add ARGS="{example}".')
+
+
+def check_sender(values: Mapping[str, str]) -> None:
+    """Raise Refused if SES would not send as `MailFrom`: it does so for an identity, and below one that is a domain."""
+    sender, identity = (values[name].lower() for name in ("MailFrom", "MailIdentity"))
+    if sender != identity and not ("." + sender.rpartition("@")[2]).endswith("." + identity):
+        raise Refused(
+            f"MailFrom {values['MailFrom']!r} is no address of MailIdentity {values['MailIdentity']!r}: SES would not "
+            "send as it. Set MailIdentity to its domain, or to the address itself."
+        )
+
+
+def check_functions_take(values: Mapping[str, str]) -> None:
+    """Raise Refused, naming the parameter, if a function would refuse what it is given and so never begin.
+
+    Args: values: of the application's parameters, as they would be; what only the stacks will tell may be missing.
+    """
+    known = _MADE_THEN | dict(values)
+    for function in _template("application")["Resources"].values():
+        if function["Type"] != "AWS::Lambda::Function":
+            continue
+        variables = function["Properties"]["Environment"]["Variables"]
+        of_parameters = {variable: value["Ref"] for variable, value in variables.items() if isinstance(value, dict)}
+        fixed = {variable: value for variable, value in variables.items() if variable not in of_parameters}
+        given = {variable: known[name] for variable, name in of_parameters.items() if name in known}
+        try:
+            load_settings(HERE / "no-file-of-a-home", env=fixed | given)
+        except ConfigurationError as error:
+            problem = str(error)
+            for variable, name in of_parameters.items():
+                problem = problem.replace(variable, name)
+            raise Refused(problem) from error
 
 
 def _problems(described: Mapping[str, Any], value: str) -> Iterator[str]:

@@ -20,7 +20,14 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from cloudformation import Stack
 from package_lambda import CannotPack, package
-from parameters import check_complete, check_name, check_settings, parameters_of
+from parameters import (
+    check_complete,
+    check_functions_take,
+    check_name,
+    check_sender,
+    check_settings,
+    parameters_of,
+)
 from refusals import NotFine, Refused, say
 
 from linkwatch_pipeline.settings.entries import KINDS
@@ -53,6 +60,7 @@ class Deployment:
         self._foundation, self._application = Stack(client, f"{name}-foundation"), Stack(client, name)
         self._store = session.client("s3")
         self._functions = session.client("lambda")
+        self._tables = session.client("dynamodb")
         self._account = session.client("sts").get_caller_identity()["Account"]
         self._region = session.region_name
         check_name(name, self.bucket)
@@ -125,6 +133,32 @@ class Deployment:
         of_foundation = {*settings, *self._foundation.values()}
         of_application = {*settings, *self._application.values(), *HANDED_OVER, "CodeBucket", "CodeKey"}
         check_complete(templates, {"foundation": of_foundation, "application": of_application})
+        values = self._values_of_application(settings, templates["application"])
+        check_sender(values)
+        check_functions_take(values)
+        if "TableName" in settings:
+            self._check_table(settings["TableName"])
+
+    def _values_of_application(self, settings: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, str]:
+        """As they would be after this deployment, as far as it is known before."""
+        defaults = {name: str(each["Default"]) for name, each in parameters.items() if "Default" in each}
+        return defaults | self._foundation.outputs() | self._application.values() | dict(settings)
+
+    def _check_table(self, name: str) -> None:
+        try:
+            table = self._tables.describe_table(TableName=name)["Table"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
+            raise Refused(
+                f"there is no table {name} in {self._region}, and no deployment makes one of that name. Leave "
+                "TableName out, or set it to the table of an earlier foundation or a restored one."
+            ) from error
+        keys = [key["AttributeName"] for key in table["KeySchema"]]
+        if keys != ["pk", "sk"]:
+            raise Refused(f"table {name} has the keys {', '.join(keys)} and not pk, sk: it is none of linkwatch's.")
+        if table["TableStatus"] not in ("ACTIVE", "UPDATING"):
+            raise NotFine(f"table {name} is {table['TableStatus']}. Wait until it is ACTIVE, then repeat.")
 
     def _deployed_before(self, key: str) -> str:
         try:

@@ -43,6 +43,17 @@ def settings(**given: str) -> list[str]:
     return [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
 
 
+def keys(partition: str, sort: str) -> dict[str, list[dict[str, str]]]:
+    """Of a new table."""
+    names = (partition, sort)
+    return {
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in names],
+        "KeySchema": [
+            {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
+        ],
+    }
+
+
 def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED, ScheduleState="DISABLED"))
     assert code == 0, said
@@ -59,6 +70,8 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
     assert code == 0, said
     assert said.count("is as it should be") == 2  # what was set before is still set
 
+    restored = {"TableName": "restored", "BillingMode": "PAY_PER_REQUEST"}
+    cloud.client("dynamodb").create_table(**restored, **keys("pk", "sk"))
     code, printed, said = stacks(cloud, "deploy", *settings(ScheduleState="ENABLED", TableName="restored"))
     assert code == 0, said
     assert tomllib.loads(printed)["table"] == "restored"
@@ -167,6 +180,10 @@ class TestRefusals:
             ({"CodeKey": "x"}, "there is no parameter CodeKey; there are AlertEmail"),
             ({"Contact": "our team"}, "Contact must be a URL or an e-mail address, without spaces"),
             ({"MailFrom": "nobody"}, "MailFrom must look like ^[^@\\s]+@[^@\\s]+$, not 'nobody'."),
+            (
+                {"AllowedHosts": "http://x.org/a"},
+                "AllowedHosts must be host names, separated by commas, without scheme",
+            ),
             ({"Confirm": "0"}, "Confirm must be a whole number from 1 to 10, not '0'."),
             ({"Confirm": "two"}, "Confirm must be a whole number from 1 to 10, not 'two'."),
             ({"NetworkProfile": "none"}, "NetworkProfile must be one of plain, egress, not 'none'."),
@@ -179,6 +196,41 @@ class TestRefusals:
         judge.check_settings(REQUIRED | {"AlertTopicArn": "", "AlertEmail": "a@b.example"}, templates)
         with pytest.raises(judge.Refused, match=re.escape(words)):
             judge.check_settings(REQUIRED | given, templates)
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"AllowedHosts": "docs.example.com,exa mple.com"}, "AllowedHosts: 'exa mple.com' is not a host name"),
+            ({"MailFrom": "a@b@c.example"}, "MailFrom"),
+            ({"Contact": "a" * 201}, "Contact must be a URL or an e-mail address of at most 200 characters"),
+            ({"TableName": "no table"}, "TableName must be the name of a DynamoDB table"),
+            ({"QueueUrl": "queue"}, "QueueUrl must be the URL of an SQS queue"),
+        ],
+    )
+    def test_what_a_function_would_refuse_is_refused_by_the_parameter(
+        self, judge: ModuleType, given: dict[str, str], words: str
+    ) -> None:
+        hosts = {"AllowedHosts": "docs.example.com, example.org", "Canaries": "one,two", "Confirm": "3"}
+        judge.check_functions_take(REQUIRED | hosts)
+        with pytest.raises(judge.Refused, match=re.escape(words)) as refused:
+            judge.check_functions_take(REQUIRED | hosts | given)
+        assert "LINKWATCH_" not in str(refused.value)
+
+    @pytest.mark.parametrize("sender", ["links@example.com", "links@docs.Example.com"])
+    def test_a_sender_is_an_address_of_the_identity_or_below_it(self, judge: ModuleType, sender: str) -> None:
+        judge.check_sender({"MailFrom": sender, "MailIdentity": "example.com"})
+        judge.check_sender({"MailFrom": sender, "MailIdentity": sender})
+        for identity in ("example.org", "ample.com", "docs@example.com", "www.docs.example.com"):
+            with pytest.raises(judge.Refused, match=f"MailFrom '{sender}' is no address of MailIdentity '{identity}'"):
+                judge.check_sender({"MailFrom": sender, "MailIdentity": identity})
+
+    def test_a_table_that_is_none_of_linkwatch_s_is_refused(self, cloud: Cloud) -> None:
+        cloud.client("dynamodb").create_table(TableName="theirs", BillingMode="PAY_PER_REQUEST", **keys("id", "at"))
+        code, _, said = stacks(cloud, "deploy", *settings(**REQUIRED, TableName="theirs"), name="fresh")
+        assert (code, said) == (
+            2,
+            "stacks.py: table theirs has the keys id, at and not pk, sk: it is none of linkwatch's.\n",
+        )
 
     @pytest.mark.parametrize("name", ["Bad_Name", "9lives", "two--hyphens", "end-", "sthree-lw", "Links", "", "lw\n"])
     def test_a_name_that_a_bucket_or_a_stack_cannot_have_is_refused(self, judge: ModuleType, name: str) -> None:
@@ -196,12 +248,15 @@ class TestRefusals:
         [
             (settings(Contact="links@example.com"), "fresh", 'Add ARGS="--set MailFrom=... --set MailIdentity=..."'),
             (settings(**REQUIRED, Confirm="0"), "fresh", "Confirm must be"),
+            (settings(**REQUIRED, AllowedHosts="exa mple.com"), "fresh", "AllowedHosts: 'exa mple.com' is not a host"),
+            (settings(**REQUIRED | {"MailIdentity": "example.org"}), "fresh", "is no address of MailIdentity"),
+            (settings(**REQUIRED, TableName="nope-nope"), "fresh", "there is no table nope-nope in us-east-1"),
             (settings(**REQUIRED), "Bad_Name", "NAME 'Bad_Name' cannot be used"),
             (settings(**REQUIRED, WeeklySchedule="cron(0 12 ? * TUE *)"), "fresh", "WeeklySchedule goes with"),
             ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
             ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
         ],
-        ids=["missing", "value", "name", "schedule", "zip", "file"],
+        ids=["missing", "value", "hosts", "sender", "table", "name", "schedule", "zip", "file"],
     )
     def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
         code, printed, said = stacks(cloud, "deploy", *arguments, name=name)
