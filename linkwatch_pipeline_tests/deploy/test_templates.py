@@ -259,6 +259,19 @@ class TestAlarms:
         assert ALARMS[name]["AlarmActions"]
         assert ALARMS[name]["TreatMissingData"] in ("notBreaching", "breaching", "ignore")
 
+    @pytest.mark.parametrize("template", ["foundation", "application", "status", "dagster-ecs"])
+    def test_whoever_is_told_that_one_begins_is_told_that_it_is_over(self, template: str) -> None:
+        alarms = resources(read_template(template), "AWS::CloudWatch::Alarm")
+        assert [name for name, alarm in alarms.items() if alarm.get("OKActions") != alarm["AlarmActions"]] == []
+
+    @pytest.mark.parametrize("page", ["deploy/README.md", "docs/howto/be-on-call.md"])
+    def test_both_pages_say_of_each_where_to_look(self, page: str) -> None:
+        rows = {"LateRunAlarm": "late run", "CriticalAlarm": "critical", "HeartbeatAlarm": "heartbeat"}
+        rows |= {"DeadLetterAlarm": "dead letters", "MailEventsDeadLetterAlarm": "dead mail events"}
+        rows |= {name: "errors of a function" for name in ALARMS if name.endswith("ErrorsAlarm")}
+        text = (DEPLOY.parent / page).read_text(encoding="utf-8")
+        assert [name for name in ALARMS if f"\n| {rows[name]} | " not in text] == []
+
     def test_silence_is_a_fault(self) -> None:
         alarm = ALARMS["HeartbeatAlarm"]
         assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("Heartbeat", "breaching")
