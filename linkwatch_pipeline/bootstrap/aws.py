@@ -9,7 +9,13 @@ from datetime import timedelta
 from functools import partial
 
 from linkwatch_pipeline.adapters.clock import wait
-from linkwatch_pipeline.domain.errors import ConfigurationError, MissingExtra, QueueError, StoreError
+from linkwatch_pipeline.domain.errors import (
+    ConfigurationError,
+    DeadLettersElsewhere,
+    MissingExtra,
+    QueueError,
+    StoreError,
+)
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
 from linkwatch_pipeline.settings import Settings
@@ -81,13 +87,17 @@ def open_shared_queue(settings: Settings, *, in_function: bool) -> Queue:
 
 
 def verify_service(settings: Settings, store: Store, queue: Queue) -> None:
-    """Raise ConfigurationError, naming the setting, unless the table and the work queue let us work."""
+    """Raise ConfigurationError, naming the setting, unless the table and both queues let us work."""
     try:
         store.verify()
     except StoreError as why:
         raise ConfigurationError(f"the table of the setting table, {settings.table!r}, cannot be used: {why}") from why
     try:
         queue.verify()
+    except DeadLettersElsewhere as why:
+        raise ConfigurationError(
+            f"the queue of the setting dead_letter_queue_url, {settings.dead_letter_queue_url}, is another: {why}"
+        ) from why
     except QueueError as why:
         raise ConfigurationError(f"the queue of the setting queue_url, {settings.queue_url}: {why}") from why
 

@@ -9,11 +9,13 @@ LinkwatchError
 ├── AlreadyRunning          another process holds the home's run lock                          (exit 1)
 ├── StoreError              the store cannot serve
 │   ├── StaleWrite          the item changed since it was read: reread and decide again
+│   ├── StoreContended      what is written contradicts what is there, however often it is read again
 │   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
 │   │   └── OutOfTime       waiting for the store used up the time of this call
 │   └── StoreUnusable       corrupt, or written by a newer linkwatch
 │       └── ImportUnfinished  a part of a history is all that is there
 ├── QueueError              the queue cannot serve
+│   └── DeadLettersElsewhere  its dead letters do not go to the queue that is named for them
 ├── DeliveryError           a mail was not accepted; `kind` says what is known
 └── AlarmNotTaken           a destination of alarms did not take one: it is offered again
 """
@@ -78,6 +80,10 @@ class StaleWrite(StoreError):
     """The item changed since it was read: reread and decide again."""
 
 
+class StoreContended(StoreError):
+    """What is to be written contradicts what is there, each time it is read anew. The store serves others meanwhile."""
+
+
 class StoreUnavailable(StoreError):
     """Busy, full or unwritable: nothing was written, and the same call may work later."""
 
@@ -102,6 +108,10 @@ class ImportUnfinished(StoreUnusable):
 
 class QueueError(LinkwatchError):
     """The queue cannot serve."""
+
+
+class DeadLettersElsewhere(QueueError):
+    """The dead letters of the queue do not go to the queue that is named for them."""
 
 
 class DeliveryFailure(StrEnum):

@@ -38,7 +38,10 @@ class Queue(Protocol):
     """
 
     def verify(self) -> None:
-        """Raise QueueError, saying why, unless the queue is there and answers us. No message is touched."""
+        """Raise QueueError, saying why, unless the queue is there and answers us. No message is touched.
+
+        Raises: DeadLettersElsewhere if those do not go to the queue that is named for them.
+        """
         ...
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
-from linkwatch_pipeline.domain.errors import QueueError, StoreUnavailable
+from linkwatch_pipeline.domain.errors import QueueError, StoreContended, StoreUnavailable
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, count_chains
 from linkwatch_pipeline.ports import Queue, Store
@@ -50,7 +50,7 @@ async def follow_run(
     Args:
         tell: is given the run and its counters whenever they changed.
         warn: is given how many messages wait, once, if no job ended for 90 s though anybody could have received them.
-    Raises: QueueError, StoreUnavailable after ten faults in a row.
+    Raises: QueueError, StoreUnavailable, StoreContended after ten faults in a row.
     """
     await _Follower(parts, queue, run_id, hosts, pace, tell, warn).follow()
 
@@ -90,7 +90,7 @@ class _Follower:
             if not is_done:
                 await self._tick()
                 await self._mind_idleness()
-        except (QueueError, StoreUnavailable) as fault:
+        except (QueueError, StoreUnavailable, StoreContended) as fault:
             self._faults += 1
             if self._faults >= MOST_FAULTS:
                 raise

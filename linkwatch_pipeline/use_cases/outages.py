@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from linkwatch_pipeline.domain.errors import QueueError, StaleWrite, StoreError, StoreUnavailable
+from linkwatch_pipeline.domain.errors import QueueError, StaleWrite, StoreContended, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Queue
 from linkwatch_pipeline.use_cases.visit import CheckParts
@@ -28,7 +28,7 @@ async def store_is_out(parts: CheckParts, fault: Exception) -> bool:
     """Whether a check failed because the store serves nobody. What it only refuses in this one job is no outage."""
     if isinstance(fault, StoreUnavailable):
         return True
-    if not isinstance(fault, StoreError) or isinstance(fault, StaleWrite):
+    if not isinstance(fault, StoreError) or isinstance(fault, StaleWrite | StoreContended):
         return False
     try:
         await parts.blocking(parts.store.verify)

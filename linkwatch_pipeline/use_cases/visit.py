@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.allowances import Allowances, host_of, leased_slot, slots_of
-from linkwatch_pipeline.domain.errors import OutOfTime, StoreUnavailable
+from linkwatch_pipeline.domain.errors import OutOfTime, StoreContended, StoreUnavailable
 from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE, HopDeferred
 from linkwatch_pipeline.domain.hosts import (
     Admitted,
@@ -146,7 +146,7 @@ class Visit:
         """What the store could not be told is not forgotten."""
         try:
             yield
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreContended):
             self._parts.left_behind.append(LeftBehind(host=host, token=self._token, departure=departure))
             raise
 

@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
-from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import StaleWrite, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.links import AllocationSlot, Place
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation
+from linkwatch_pipeline_tests.cloud.fault_proxy import Fault, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
@@ -223,6 +225,78 @@ def test_parts_that_are_lost_are_said_to_be(client: Any, name: str, store: Dynam
     with pytest.raises(StoreUnusable, match=r"LINK#guide / STATE .* names parts that are not there.* point-in-time"):
         list(store.links())
     assert store.get_link("guide", brief=True) == a_link()
+
+
+def damage_the_part(client: Any, name: str, field: str) -> None:
+    key = {"pk": KEY["pk"], "sk": {"S": f"PART#{stored(client, name)['parts']['S']}#000000"}}
+    part = client.get_item(TableName=name, Key=key)["Item"]
+    client.put_item(TableName=name, Item={each: value for each, value in part.items() if each != field})
+
+
+def test_a_part_without_its_text_is_named(client: Any, name: str, store: DynamoStore) -> None:
+    store.save_link(placed(50), replaces=None)
+    damage_the_part(client, name, "text")
+    with pytest.raises(StoreUnusable, match=rf"LINK#guide / PART#.*'{name}' is damaged \(text is missing\)"):
+        store.get_link("guide")
+
+
+def test_a_part_whose_age_nobody_knows_hinders_no_change(client: Any, name: str, store: DynamoStore) -> None:
+    store.save_link(first := placed(50), replaces=None)
+    damage_the_part(client, name, "made_at")
+    store.save_link(placed(50, "moved"), replaces=first)
+    assert store.get_link("guide") == placed(50, "moved")
+
+
+def test_large_links_of_an_earlier_linkwatch_move_in_transactions_that_are_small_enough(
+    client: Any, name: str, store: DynamoStore
+) -> None:
+    links = [a_link(f"link-{n:02}", f"https://h{n}.example.com/") for n in range(30)]
+    store.save_registry(links=[(link, None) for link in links])
+    inside = "[" + ",".join(f'["pages/about-us/page-{n:05}.md",7]' for n in range(9_000)) + "]"
+    for link in links:
+        key = {"pk": {"S": f"LINK#{link.id}"}, "sk": {"S": "STATE"}}
+        item = client.get_item(TableName=name, Key=key)["Item"]
+        client.put_item(TableName=name, Item={**item, "places": {"S": inside}})
+    sizes: list[int] = []
+
+    def weigh(params: dict[str, Any], **_: Any) -> None:
+        sizes.append(sum(len(str(each["Put"]["Item"])) for each in params["TransactItems"] if "Put" in each))
+
+    client.meta.events.register("before-parameter-build.dynamodb.TransactWriteItems", weigh)
+    old = list(store.links())
+    assert sum(len(link.places) for link in old) == 30 * 9_000
+    store.save_registry(links=[(replace(link, marker="x"), link) for link in old])
+    assert 2_000_000 < max(sizes) < 3_200_000
+    assert list(store.links()) == [replace(link, marker="x") for link in old]
+    assert not [item for item in client.scan(TableName=name)["Items"] if "places" in item or "pending" in item]
+
+
+@pytest.mark.parametrize("many", [1, 40])
+def test_who_was_refused_leaves_nothing(client: Any, name: str, store: DynamoStore, many: int) -> None:
+    store.save_link(first := placed(50), replaces=None)
+    before = parts(client, name)
+
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "ValidationException", "Message": "not like that"}}, "Write")
+
+    new = [(a_link(f"new-{n}", f"https://h{n}.example.com/"), None) for n in range(many - 1)]
+    event = f"before-call.dynamodb.{'TransactWriteItems' if new else 'PutItem'}"
+    client.meta.events.register(event, refuse)
+    with pytest.raises(StoreError, match="not like that"):
+        store.save_registry(links=[(placed(50, "moved"), first), *new])
+    client.meta.events.unregister(event, refuse)
+    assert parts(client, name) == before
+    assert store.get_link("guide") == first
+
+
+def test_parts_stay_that_may_be_named_though_nobody_heard_of_it(ministack: Cloud, client: Any, name: str) -> None:
+    with fault_proxy(ministack) as proxy:
+        writer = store_on(proxy.cloud.client("dynamodb", config=CLIENT), name, budget=timedelta(seconds=0.2))
+        writer.save_link(first := placed(50), replaces=None)
+        proxy.begin(lambda call: Fault.CUT_AFTER if call.operation == "PutItem" else None)
+        with pytest.raises(StoreUnavailable):
+            writer.save_link(placed(50, "moved"), replaces=first)
+    assert store_on(client, name).get_link("guide") == placed(50, "moved")
 
 
 def test_a_check_costs_the_same_however_many_places_its_link_has(client: Any, store: DynamoStore) -> None:

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
+from linkwatch_pipeline.adapters.store.dynamodb_items import damaged, key_attributes
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.domain.errors import (
     ConfigurationError,
     OutOfTime,
     StaleWrite,
+    StoreContended,
     StoreError,
     StoreUnavailable,
     StoreUnusable,
@@ -227,6 +229,31 @@ class TestAWriterThatDies:
         assert [(link.id, link.last_sequence, link.marker) for link in other.links()] == [("guide", 0, None)]
 
 
+def test_items_that_contradict_each_other_are_no_outage(client: Any, name: str) -> None:
+    """A link that was deleted by hand and registered again counts its transitions anew, and the old ones are there."""
+    store = store_on(client, name, budget=timedelta(seconds=0.5))
+    observed(store, [404])
+    client.delete_item(TableName=name, Key={"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}})
+    store.save_link(a_link(), replaces=None)
+    with pytest.raises(StoreContended, match=r"contradict each other.* point-in-time"):
+        store.record(an_observation(a_link(), 404, sequence=1), default_confirm=1, now=MONDAY)
+    store.verify()
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        (("LINK#guide", "STATE"), "Never delete it: its observations and transitions would stay"),
+        (("LINK#guide", "PART#1#000000"), "Never delete it"),
+        (("LINK#guide", "OBS#0000000000"), "may be deleted"),
+        (("RUN#2026-09-28T09:00:00Z", "META"), "Never delete it"),
+        (("MUTES", "guide"), "may be deleted"),
+    ],
+)
+def test_what_may_be_done_with_a_damaged_item_depends_on_what_leads_to_it(key: tuple[str, str], advice: str) -> None:
+    assert advice in str(damaged(key_attributes(key), "url is missing"))
+
+
 # many workers
 
 
@@ -360,7 +387,7 @@ def test_waits_grow_are_drawn_and_end_with_the_budget() -> None:
         wait=lambda wait: waited.append(wait.total_seconds()),
         budget=timedelta(seconds=5),
     )
-    with pytest.raises(StoreUnavailable, match="kept changing"):
+    with pytest.raises(StoreContended, match="kept changing"):
         spent.until_undisturbed(always_disturbed)
     assert waited == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
 
@@ -373,7 +400,7 @@ def test_nothing_is_asked_after_the_end_of_a_call_and_no_wait_reaches_beyond_it(
             return 100 + sum(waited)
 
     unlimited = Patience(clock=Clock(), chance=Halves(), wait=lambda wait: waited.append(wait.total_seconds()))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreContended):
         replace(unlimited, until=102.0).until_undisturbed(always_disturbed)
     assert sum(waited) <= 2
     waited.append(2.0)

@@ -17,7 +17,7 @@ from botocore.config import Config
 from linkwatch_pipeline.adapters.queue import sqs
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, QueueError
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -149,6 +149,15 @@ def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> No
     }
     with pytest.raises(QueueError, match="SQS cannot serve"):
         calls[call]()
+
+
+def test_dead_letters_that_go_elsewhere_are_found_out(case: Case) -> None:
+    case.queue.verify()
+    other = SqsQueue(case.client, queue_url=case.url, dead_letter_url=f"{case.dead_url}-absent")
+    with pytest.raises(DeadLettersElsewhere, match=f"go to '{case.dead_url.rpartition('/')[2]}'"):
+        other.verify()
+    with pytest.raises(DeadLettersElsewhere, match="no redrive policy"):
+        SqsQueue(case.client, queue_url=case.dead_url, dead_letter_url=case.url).verify()
 
 
 def test_a_message_is_waited_for(case: Case) -> None:

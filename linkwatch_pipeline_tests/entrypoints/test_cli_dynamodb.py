@@ -54,6 +54,17 @@ def test_the_classic_proof_holds_in_a_table_and_its_mails_are_sent(table: str, t
     assert not (terminal.home / "linkwatch.sqlite3").exists()
 
 
+@pytest.mark.parametrize(
+    "command", [("links",), ("health",), ("inspect",), ("owner", "docs", "a@example.com"), ("export", "there")]
+)
+def test_a_table_that_a_newer_linkwatch_wrote_is_refused(
+    table: str, terminal: Terminal, ministack: Cloud, command: tuple[str, ...]
+) -> None:
+    item = {"pk": {"S": "SCHEMA"}, "sk": {"S": "SCHEMA"}, "version": {"N": "99"}}
+    ministack.client("dynamodb").put_item(TableName=table, Item=item)
+    assert f"'{table}' has schema version 99, written by a newer linkwatch" in terminal.refused(*command)
+
+
 @pytest.mark.parametrize("allowed", ["true", "false"])
 def test_a_delivery_at_amazon_is_refused_while_mails_are_only_files(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, allowed: str

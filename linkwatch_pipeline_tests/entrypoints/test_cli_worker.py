@@ -89,6 +89,7 @@ def test_a_home_of_its_own_has_no_shared_queue(terminal: Terminal) -> None:
     ("variable", "told"),
     [
         ("LINKWATCH_TABLE", ("setting table, 'nobody-made-it'", "table is not there")),
+        ("LINKWATCH_DEAD_LETTER_QUEUE_URL", ("setting dead_letter_queue_url", "nobody-made-it", "go to '")),
         ("LINKWATCH_QUEUE_URL", ("setting queue_url", "nobody-made-it", "SQS cannot serve")),
     ],
 )

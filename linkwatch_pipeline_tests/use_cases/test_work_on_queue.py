@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.errors import InvalidInput, QueueError, StoreError, StoreUnavailable
+from linkwatch_pipeline.domain.errors import InvalidInput, QueueError, StoreContended, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, RunState
 from linkwatch_pipeline.ports import Queue, Receipt
@@ -375,7 +375,8 @@ def test_a_fetch_ends_when_its_call_has_to_and_is_not_begun_when_it_would_be_cut
     assert [again.receive_count for again in case.queue.receive()] == ([] if end else [1])  # the copy
 
 
-def test_what_the_store_only_refuses_in_one_job_is_given_up_in_the_end(case: Case) -> None:
+@pytest.mark.parametrize("refusal", [StoreError, StoreContended])
+def test_what_the_store_only_refuses_in_one_job_is_given_up_in_the_end(case: Case, refusal: type[StoreError]) -> None:
     case.engine.register(urls(1))
     case.begin()
 
@@ -383,7 +384,7 @@ def test_what_the_store_only_refuses_in_one_job_is_given_up_in_the_end(case: Cas
         verify = case.store.verify
 
         def get_job(self, run_id: str, link_id: str) -> JobRecord:
-            raise StoreError("a request is refused")
+            raise refusal("a request is refused")
 
     (receipt,) = case.queue.receive()
     parts = replace(case.engine.parts(), store=Refusing())  # type: ignore[arg-type]

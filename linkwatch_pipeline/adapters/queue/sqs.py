@@ -5,6 +5,7 @@ The queue named here must have a redrive policy to the dead-letter queue named b
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
-from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, QueueError
 from linkwatch_pipeline.domain.redaction import redacted_beginning
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt, StrayLetter
@@ -92,9 +93,18 @@ class SqsQueue:
         return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
 
     def verify(self) -> None:
-        """Raise QueueError, saying why, unless the work queue is there and answers us. No message is touched."""
+        """Raise QueueError, saying why, unless the work queue answers us and its dead letters go where they are named.
+
+        A worker needs no right at the dead-letter queue, so the work queue itself is asked. No message is touched.
+        """
         with _translated():
-            self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
+            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["RedrivePolicy"])
+        policy = answer.get("Attributes", {}).get("RedrivePolicy")
+        if policy is None:
+            raise DeadLettersElsewhere("the work queue has no redrive policy, so that it never gives a message up.")
+        goes_to = str(json.loads(policy).get("deadLetterTargetArn", "")).rpartition(":")[2]
+        if goes_to != self._dead_url.rstrip("/").rpartition("/")[2]:
+            raise DeadLettersElsewhere(f"the dead letters of the work queue go to {goes_to!r}.")
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay`, rounded up to whole seconds.

@@ -17,9 +17,9 @@ from botocore.exceptions import BotoCoreError
 
 from linkwatch_pipeline.adapters.store.dynamodb_chains import DynamoChains
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
+from linkwatch_pipeline.adapters.store.dynamodb_guard import Guard
 from linkwatch_pipeline.adapters.store.dynamodb_history import DynamoHistory
 from linkwatch_pipeline.adapters.store.dynamodb_hosts import DynamoHosts
-from linkwatch_pipeline.adapters.store.dynamodb_import_mark import ImportMark
 from linkwatch_pipeline.adapters.store.dynamodb_items import WRITE_ID, Key, key_attributes, text
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_outbox import DynamoOutbox
@@ -49,10 +49,10 @@ _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoOutbox, DynamoHistory, DynamoRestore):
     """`ports.Store` on DynamoDB. Threads may share one."""
 
-    def __init__(self, table: DynamoTable, clock: Clock, *, mark: ImportMark | None = None) -> None:
+    def __init__(self, table: DynamoTable, clock: Clock, *, guard: Guard | None = None) -> None:
         self._unguarded = table
-        self._import_mark = mark or ImportMark(table, clock)
-        self._table = guarded = table.guarded_by(self._import_mark.refuse_writing)
+        self._guard = guard or Guard(table, clock)
+        self._table = guarded = table.guarded_by(self._guard.refuse_writing)
         self._clock = clock
         self._journal = Journal(guarded, clock)
         self._parts = LinkParts(guarded, clock)
@@ -83,7 +83,7 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
 
     def until(self, moment: float) -> DynamoStore:
         """The same store, of which nothing is asked after a moment (of the clock's monotonic seconds): OutOfTime."""
-        return DynamoStore(self._unguarded.until(moment), self._clock, mark=self._import_mark)
+        return DynamoStore(self._unguarded.until(moment), self._clock, guard=self._guard)
 
     def verify(self) -> None:
         """Read and write for trial; nothing stays of it. Raises StoreError.
@@ -91,9 +91,10 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
         The write is one on condition of an item that is never there: DynamoDB judges name, keys, role and capacity
         before it finds that out.
         """
-        self._table.get(_TRIAL)
+        self._guard.refuse_use()
+        self._unguarded.get(_TRIAL)
         with suppress(Conflict):
-            self._table.put(key_attributes(_TRIAL), was={WRITE_ID: text("never")})
+            self._unguarded.put(key_attributes(_TRIAL), was={WRITE_ID: text("never")})
 
     def close(self) -> None:
         """Release the connections. The store cannot be used afterwards."""

@@ -93,8 +93,17 @@ def damaged(item: Mapping[str, Any], problem: str) -> StoreUnusable:
     pk, sk = key_of(item)
     return StoreUnusable(
         f"the item {pk} / {sk} of the DynamoDB table {getattr(item, 'table', 'in use')!r} is damaged ({problem}). "
-        "Put it back from a point-in-time restore, or delete it if nobody needs it."
+        f"Put it back from a point-in-time restore, or mend it. {_warning(pk, sk)}"
     )
+
+
+def _warning(pk: str, sk: str) -> str:
+    """What to know before an item is deleted: few can be without harm."""
+    if pk == MUTE_LIST or sk.startswith(OBSERVATION):
+        return "It may be deleted if nobody needs it: nothing else leads to it."
+    if pk.startswith("LINK#") and sk == "STATE":
+        return "Never delete it: its observations and transitions would stay, and contradict a link registered anew."
+    return "Never delete it: other items rely on it."
 
 
 def entry(key: Key) -> Item:
@@ -116,6 +125,17 @@ def _value(attribute: Mapping[str, Any] | None) -> object:
     if "N" in attribute:
         return int(attribute["N"]) if attribute["N"].removeprefix("-").isdecimal() else str(attribute["N"])
     return attribute.get("S", attribute)  # what is neither is told by the table of records
+
+
+def item_bytes(item: Mapping[str, Any] | None) -> int:
+    """About how large an item is: names, and values as UTF-8; of a map its members."""
+    return sum(len(name) + _value_bytes(value) for name, value in (item or {}).items())
+
+
+def _value_bytes(attribute: Mapping[str, Any]) -> int:
+    if "M" in attribute:
+        return item_bytes(attribute["M"])
+    return sum(len(str(value).encode()) for value in attribute.values())
 
 
 def link_key(link_id: str) -> Key:

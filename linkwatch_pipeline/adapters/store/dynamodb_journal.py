@@ -6,15 +6,16 @@ old one. The journal turning `committed` is the moment at which all of the new c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     Item,
     Key,
     entry,
+    item_bytes,
     key_attributes,
     key_of,
     link_entries,
@@ -24,6 +25,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
 )
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import (
+    BYTES_IN_TRANSACTION,
     MOST_IN_TRANSACTION,
     Delete,
     DynamoTable,
@@ -34,6 +36,8 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import (
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.ports import Clock
+
+T = TypeVar("T")
 
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _JOURNAL, _NEXT = "pending", "next"
@@ -69,7 +73,7 @@ class Journal:
     def write(self, changes: Sequence[Change]) -> None:
         """All changes or none. Raises StaleWrite if one of the items is not as it was read any more."""
         operations = [(change, operation) for change in changes for operation in change.operations()]
-        if len(operations) > MOST_IN_TRANSACTION:
+        if len(operations) > MOST_IN_TRANSACTION or _bytes(only for _, only in operations) > BYTES_IN_TRANSACTION:
             self._write_in_steps(changes)
             return
         try:
@@ -101,7 +105,7 @@ class Journal:
         begun: Item = {**key_attributes(_journal_key(journal)), "begun_at": text(format_utc(self._clock.now()))}
         self._table.put({**begun, "state": text(_OPEN)}, was=None)
         try:
-            for group in _groups(changes, journal):
+            for group in _groups(changes, lambda change: change.marks(journal)):
                 self._mark(group, journal)
             self._decide(journal, _COMMITTED)
         except Exception:
@@ -143,14 +147,14 @@ class Journal:
         for start in range(0, len(keys), MOST_IN_TRANSACTION // 4):  # an item and at most three entries each
             found = self._table.get_many(keys[start : start + MOST_IN_TRANSACTION // 4]).values()
             marked = [item for item in found if item.get(_JOURNAL) == text(journal)]
-            self._settle_group(marked, state)
+            for group in _groups(marked, lambda item: _settling(item, state)):
+                self._settle_group(group, state)
         self._table.delete_many([_journal_key(journal)])
 
     def _settle_group(self, marked: Sequence[Item], state: str) -> None:
         operations = [operation for item in marked for operation in _settling(item, state)]
         try:
-            if operations:
-                self._table.transact(operations)
+            self._table.transact(operations)
         except Conflict:  # somebody else was at some of them
             for item in marked:
                 self._settled(item, state)
@@ -174,6 +178,11 @@ class Journal:
 def is_marked(item: Item) -> bool:
     """Whether the item is being written, with many others."""
     return _JOURNAL in item
+
+
+def following(item: Item) -> Item | None:
+    """What a marked item is about to be; None if it is not marked."""
+    return _content(item, _COMMITTED) if is_marked(item) else None
 
 
 def _settling(item: Item, state: str) -> list[Operation]:
@@ -213,18 +222,29 @@ def _journal_key(name: str) -> Key:
     return f"JOURNAL#{name}", "JOURNAL"
 
 
-def _groups(changes: Sequence[Change], journal: str) -> Iterator[list[Change]]:
-    """The changes in portions that fit a transaction each."""
-    group: list[Change] = []
-    size = 0
-    for change in changes:
-        needs = len(change.marks(journal))
-        if size + needs > MOST_IN_TRANSACTION:
+def _groups(things: Iterable[T], operations_of: Callable[[T], Sequence[Operation]]) -> Iterator[list[T]]:
+    """The things in portions whose operations fit a transaction each."""
+    group: list[T] = []
+    count = size = 0
+    for thing in things:
+        operations = operations_of(thing)
+        needs = _bytes(operations)
+        if group and (count + len(operations) > MOST_IN_TRANSACTION or size + needs > BYTES_IN_TRANSACTION):
             yield group
-            group, size = [], 0
-        group.append(change)
+            group, count, size = [], 0, 0
+        group.append(thing)
+        count += len(operations)
         size += needs
-    yield group
+    if group:
+        yield group
+
+
+def _bytes(operations: Iterable[Operation]) -> int:
+    """About how much DynamoDB counts for a transaction: what is written, or what stands there if that is more."""
+    return sum(
+        max(item_bytes(getattr(operation, "item", None)), item_bytes(getattr(operation, "was", None)))
+        for operation in operations
+    )
 
 
 def stale(called: str) -> StaleWrite:

@@ -25,8 +25,9 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     part_key,
     parts_prefix,
     text,
+    text_of,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, is_marked
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, following, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.adapters.store.rows import LINKS
@@ -90,16 +91,17 @@ class LinkParts:
                 self._forget(change.item, change.was)
 
     def forget_prepared(self, changes: Iterable[Change]) -> None:
-        """The changes will never be true: delete the parts that were written for them."""
-        for change in changes:
-            if _name_of(change.item) != _name_of(change.was):
-                self._table.delete_many(_part_keys(change.item))
+        """The changes were refused: delete the parts that were written for them, unless one is named after all."""
+        prepared = [change.item for change in changes if _name_of(change.item) != _name_of(change.was)]
+        now = self._table.get_many(map(key_of, prepared))
+        unnamed = [item for item in prepared if not _names_parts_of(now.get(key_of(item)), item)]
+        self._table.delete_many(key for item in unnamed for key in _part_keys(item))
 
     def _forget(self, item: Item, was: Item | None) -> None:
         pk, _ = key_of(item)
         long_ago = format_utc(self._clock.now() - _FORGOTTEN_AFTER)
         kept, replaced = parts_prefix(_name_of(item)), parts_prefix(_name_of(was))
-        parts = ((key_of(part), part[_MADE_AT]["S"]) for part in self._table.query(pk, prefix=parts_prefix()))
+        parts = ((key_of(part), text_of(part, _MADE_AT)) for part in self._table.query(pk, prefix=parts_prefix()))
         self._table.delete_many(
             key
             for key, made_at in parts
@@ -156,7 +158,12 @@ def _inside_bytes(item: Item) -> int:
 
 def _name_of(item: Item | None) -> str:
     """The name of an item's parts; '-', which none has, if there are no parts."""
-    return str(item[_NAME]["S"]) if item is not None and _NAME in item else "-"
+    return text_of(item, _NAME) if item is not None and _NAME in item else "-"
+
+
+def _names_parts_of(now: Item | None, item: Item) -> bool:
+    """Whether an item, or what it is about to be, names the parts of the other."""
+    return now is not None and _name_of(item) in (_name_of(now), _name_of(following(now)))
 
 
 def _part_keys(item: Item) -> list[Key]:
@@ -164,7 +171,7 @@ def _part_keys(item: Item) -> list[Key]:
         return []
     try:
         name, count = item[_NAME]["S"], int(item[_COUNT]["N"])
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise damaged(item, f"{_NAME} or {_COUNT} cannot be read") from error
     return [part_key(key_of(item)[0], name, place) for place in range(count)]
 
@@ -175,7 +182,7 @@ def _with_parts(item: Item, parts: Mapping[Key, Any]) -> Link | None:
         return link_of(item)
     if any(key not in parts for key in keys):
         return None
-    said = "".join(parts[key][_TEXT]["S"] for key in keys).split("\n")
+    said = "".join(text_of(parts[key], _TEXT) for key in keys).split("\n")
     if len(said) != len(LONG_FIELDS):
         raise damaged(item, "its parts cannot be read")
     return link_of(

@@ -28,7 +28,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
 from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
-from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
+from linkwatch_pipeline.domain.errors import StaleWrite, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.links import Link, Owner, in_brief
 
 
@@ -49,7 +49,9 @@ class DynamoRegistry:
                 for change in self._link_changes(chunk):
                     changes.append(change)
             self._journal.write(changes)
-        except StaleWrite:
+        except StoreUnavailable:
+            raise  # it may have been carried out, and the parts be named by what nobody could tell us of
+        except StoreError:
             with suppress(StoreError):
                 self._parts.forget_prepared(changes)
             raise

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays, day_of, notice_item
+from linkwatch_pipeline.adapters.store.dynamodb_guard import Guard
 from linkwatch_pipeline.adapters.store.dynamodb_history import observation_item
-from linkwatch_pipeline.adapters.store.dynamodb_import_mark import ImportMark
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     NOTICE_DAY,
     WEEK_LIST,
@@ -60,11 +60,11 @@ class DynamoRestore:
     """Filling an empty table, into which nobody else may write meanwhile: with a table that has no guard."""
 
     _unguarded: DynamoTable
-    _import_mark: ImportMark
+    _guard: Guard
     _clock: Clock
 
     def restore(self, records: Iterable[StoredRecord], *, source: str) -> int:
-        self._import_mark.begin(source)
+        self._guard.begin_import(source)
         restored = 0
         for kind, alike in groupby(records, key=type):
             for some in chunks(alike, _TOGETHER):
@@ -74,11 +74,11 @@ class DynamoRestore:
                 restored += len(some)
                 if kind is Notice:
                     self._lead_to_notices([record for record in some if isinstance(record, Notice)])
-        self._import_mark.end(source)
+        self._guard.end_import(source)
         return restored
 
     def is_import_unfinished(self) -> bool:
-        return self._import_mark.is_unfinished()
+        return self._guard.is_import_unfinished()
 
     def _items_of(self, record: StoredRecord) -> Iterator[Item]:
         match record:

@@ -17,7 +17,7 @@ from botocore.exceptions import (
     NoRegionError,
 )
 
-from linkwatch_pipeline.domain.errors import OutOfTime, StoreError, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import OutOfTime, StoreContended, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.ports import Clock
 
@@ -85,7 +85,10 @@ class Patience:
         return self._repeat(request, _passes)
 
     def until_undisturbed(self, attempt: Callable[[], T]) -> T:
-        """Read, decide and write anew until nobody changed meanwhile what was read. Raises StoreUnavailable."""
+        """Read, decide and write anew until nobody changed meanwhile what was read.
+
+        Raises: StoreContended if that does not end, StoreUnavailable.
+        """
         return self._repeat(attempt, lambda error: isinstance(error, Conflict))
 
     def _repeat(self, attempt: Callable[[], T], passes: Callable[[Exception], bool]) -> T:
@@ -148,9 +151,13 @@ def translated(error: ClientError) -> Exception:
     return StoreError(f"DynamoDB refused a request ({code}: {message}).")
 
 
-def _given_up(error: Exception) -> StoreUnavailable:
+def _given_up(error: Exception) -> StoreError:
     if isinstance(error, Conflict) and not isinstance(error, Unfinished):
-        return StoreUnavailable("others kept changing the same items; nothing was written. Repeat it.")
+        # No outage: items that contradict each other, as where one was deleted by hand, would do so for ever.
+        return StoreContended(
+            "others kept changing the same items, or these contradict each other since one was deleted or changed by "
+            "hand; nothing was written. Repeat it; if it fails again, put the table back from a point-in-time restore."
+        )
     return StoreUnavailable(
         f"DynamoDB does not serve ({error}). Whether the last request was carried out is not known. Repeat it: "
         "what was done already is recognised."

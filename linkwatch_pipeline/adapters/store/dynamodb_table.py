@@ -24,6 +24,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience,
 T = TypeVar("T")
 
 MOST_IN_TRANSACTION = 100
+BYTES_IN_TRANSACTION = 3_000_000  # as we estimate them; DynamoDB takes 4 MB
 MOST_IN_GET = 100
 MOST_IN_WRITE = 25
 
@@ -83,8 +84,8 @@ class DynamoTable:
     ) -> None:
         self.patience = patience
         self.new_id = new_id
+        self.name = name
         self._client = client
-        self._name = name
         self._may_write: Callable[[], None] = lambda: None
         self._limit = {} if page_items is None else {"Limit": page_items}
 
@@ -106,10 +107,10 @@ class DynamoTable:
     def get(self, key: Key) -> Item | None:
         """The item as the last finished write left it."""
         answer = self._send(
-            lambda: self._client.get_item(TableName=self._name, Key=key_attributes(key), ConsistentRead=True)
+            lambda: self._client.get_item(TableName=self.name, Key=key_attributes(key), ConsistentRead=True)
         )
         item: Item | None = answer.get("Item")
-        return StoredItem(item, self._name) if item is not None else None
+        return StoredItem(item, self.name) if item is not None else None
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
         """The items that are there, by key."""
@@ -148,7 +149,7 @@ class DynamoTable:
         def request() -> None:
             try:
                 self._client.put_item(
-                    TableName=self._name,
+                    TableName=self.name,
                     Item=stamped,
                     ConditionExpression=condition,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -173,7 +174,7 @@ class DynamoTable:
         condition, values = _as_read(was)
         self._write(
             lambda: self._client.delete_item(
-                TableName=self._name,
+                TableName=self.name,
                 Key=key_attributes(key),
                 ConditionExpression=condition,
                 ExpressionAttributeValues=values,
@@ -184,7 +185,7 @@ class DynamoTable:
         """Write one attribute of an item that is there. Raises Conflict if it is not."""
         self._write(
             lambda: self._client.update_item(
-                TableName=self._name,
+                TableName=self.name,
                 Key=key_attributes(key),
                 UpdateExpression="SET #name = :value",
                 ConditionExpression="attribute_exists(pk)",
@@ -230,8 +231,8 @@ class DynamoTable:
         start: Mapping[str, Any] = {}
         while True:
             asked = {**how, **self._limit, **start}
-            page = self._send(lambda asked=asked: read(TableName=self._name, ConsistentRead=True, **asked))  # type: ignore[misc]
-            yield from (StoredItem(item, self._name) for item in page["Items"])
+            page = self._send(lambda asked=asked: read(TableName=self.name, ConsistentRead=True, **asked))  # type: ignore[misc]
+            yield from (StoredItem(item, self.name) for item in page["Items"])
             if not page.get("LastEvaluatedKey"):
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -240,10 +241,10 @@ class DynamoTable:
         left: list[Item] = [key_attributes(key) for key in keys]
 
         def some() -> list[Item]:
-            request = {self._name: {"Keys": left, "ConsistentRead": True}}
+            request = {self.name: {"Keys": left, "ConsistentRead": True}}
             answer = self._send(lambda: self._client.batch_get_item(RequestItems=request))
-            left[:] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", [])
-            found.extend(StoredItem(item, self._name) for item in answer["Responses"].get(self._name, []))
+            left[:] = answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", [])
+            found.extend(StoredItem(item, self.name) for item in answer["Responses"].get(self.name, []))
             if left:
                 raise Unfinished  # 16 MB are full, or the table is busy
             return found
@@ -255,8 +256,8 @@ class DynamoTable:
         left = list(requests)
 
         def some() -> None:
-            answer = self._write(lambda: self._client.batch_write_item(RequestItems={self._name: list(left)}))
-            left[:] = answer.get("UnprocessedItems", {}).get(self._name, [])
+            answer = self._write(lambda: self._client.batch_write_item(RequestItems={self.name: list(left)}))
+            left[:] = answer.get("UnprocessedItems", {}).get(self.name, [])
             if left:
                 raise Unfinished
 
@@ -268,15 +269,15 @@ class DynamoTable:
     def _transaction_item(self, operation: Operation) -> dict[str, Any]:
         match operation:
             case Put(item=item, was=was):
-                return {"Put": {"TableName": self._name, "Item": self._stamped(item), **_conditioned(*_as_read(was))}}
+                return {"Put": {"TableName": self.name, "Item": self._stamped(item), **_conditioned(*_as_read(was))}}
             case Entry(item=item):
-                return {"Put": {"TableName": self._name, "Item": item}}
+                return {"Put": {"TableName": self.name, "Item": item}}
             case Delete(key=key, was=was):
                 wanted = _conditioned(*_as_read(was)) if was is not None else {}
-                return {"Delete": {"TableName": self._name, "Key": key_attributes(key), **wanted}}
+                return {"Delete": {"TableName": self.name, "Key": key_attributes(key), **wanted}}
             case Check(key=key, condition=condition, values=values):
                 wanted = _conditioned(condition, values)
-                return {"ConditionCheck": {"TableName": self._name, "Key": key_attributes(key), **wanted}}
+                return {"ConditionCheck": {"TableName": self.name, "Key": key_attributes(key), **wanted}}
 
 
 def _as_read(was: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
