@@ -88,12 +88,18 @@ def check_complete(templates: Mapping[str, Parameters], given: Mapping[str, set[
 
 
 def check_sender(values: Mapping[str, str]) -> None:
-    """Raise Refused if SES would not send as `MailFrom`: it does so for an identity, and below one that is a domain."""
-    sender, identity = (values[name].lower() for name in ("MailFrom", "MailIdentity"))
-    if sender != identity and not ("." + sender.rpartition("@")[2]).endswith("." + identity):
+    """Raise Refused if SES would not send as `MailFrom`: it does so for an identity, and below one that is a domain.
+
+    An address may have a label that the identity has not: links+week@example.com is sent for links@example.com. SES
+    tells capitals apart in addresses, not in domains.
+    """
+    sender, identity = values["MailFrom"], values["MailIdentity"]
+    local, _, domain = sender.rpartition("@")
+    unlabelled = f"{local.partition('+')[0]}@{domain}"
+    if identity not in (sender, unlabelled) and not f".{domain}".lower().endswith(f".{identity}".lower()):
         raise Refused(
-            f"MailFrom {values['MailFrom']!r} is no address of MailIdentity {values['MailIdentity']!r}: SES would not "
-            "send as it. Set MailIdentity to its domain, or to the address itself."
+            f"MailFrom {sender!r} is no address of MailIdentity {identity!r}: SES would not send as it. Set "
+            "MailIdentity to its domain, or to the address itself."
         )
 
 

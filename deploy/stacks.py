@@ -134,7 +134,8 @@ class Deployment:
         of_application = {*settings, *self._application.values(), *HANDED_OVER, "CodeBucket", "CodeKey"}
         check_complete(templates, {"foundation": of_foundation, "application": of_application})
         values = self._values_of_application(settings, templates["application"])
-        check_sender(values)
+        if {"MailFrom", "MailIdentity"} & set(settings):  # what SES takes already stands in the way of no pause
+            check_sender(values)
         check_functions_take(values)
         if "TableName" in settings:
             self._check_table(settings["TableName"])
