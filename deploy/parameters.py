@@ -98,8 +98,8 @@ def check_sender(values: Mapping[str, str]) -> None:
     unlabelled = f"{local.partition('+')[0]}@{domain}"
     if identity not in (sender, unlabelled) and not f".{domain}".lower().endswith(f".{identity}".lower()):
         raise Refused(
-            f"MailFrom {sender!r} is no address of MailIdentity {identity!r}: SES would not send as it. "
-            "Set MailIdentity to its domain, or to the address itself."
+            f"MailFrom {sender!r} is no address of MailIdentity {identity!r}: SES would not send as it. Set "
+            "MailIdentity to its domain, or to the address itself."
         )
 
 
