@@ -106,7 +106,7 @@ class Account:
             f"work queue {self.waiting}, dead letters {self.dead_letters}, calls denied by a role {len(self.denied)}",
             f"metrics: {', '.join(f'{name} {value:g}' for name, value in sorted(self.metrics.items()))}",
             f"alarms: {', '.join(f'{name} {state}' for name, state in sorted(self.alarms.items()))}",
-            "(this emulator has no metrics of queues, so that the alarms on dead letters have no data)",
+            "(INSUFFICIENT_DATA: this emulator has no numbers of queues and seldom looks at those of functions)",
             f"code that ran: {self.packed}",
             *(f"WRONG: {problem}" for problem in self.wrong),
         ]
