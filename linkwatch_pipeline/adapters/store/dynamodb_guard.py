@@ -67,7 +67,7 @@ class Guard:
         _, mark = self._look()
         if mark is None and self._is_empty():
             mark = begun if self._table.put_if_absent(begun) else self._table.get(_IMPORT_KEY)
-        if mark is None or text_of(mark, "state") != _BEGUN:
+        if mark is None or not _is_begun(mark):
             raise StaleWrite("the store is not empty, so nothing was imported. Name a new table.")
         if text_of(mark, "source") != source:
             raise StaleWrite("the store holds a part of another history, so nothing was imported. Name a new table.")
