@@ -21,6 +21,7 @@ from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, 
 from linkwatch_pipeline.ports import Queue, Receipt
 from linkwatch_pipeline.use_cases.dispatch import dispatch_run
 from linkwatch_pipeline.use_cases.start_week import start_week
+from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work_on_queue import (
     begin_on_queue,
     check_messages,
@@ -421,16 +422,7 @@ class TestWorker:
     def test_it_works_until_it_is_told_to_end(self, case: Case) -> None:
         case.engine.register(urls(1, 1, 1))
         case.begin()
-
-        async def work() -> int:
-            stop = asyncio.Event()
-            working = asyncio.create_task(work_on_queue(case.engine.parts(), case.queue, concurrency=2, stop=stop))
-            while len(list(case.store.observations())) < 3:
-                await asyncio.sleep(0.01)
-            stop.set()
-            return await working
-
-        assert asyncio.run(work()) == 3
+        assert work_until_quiet(case.engine.parts(), Polled(case, checks=3), concurrency=2) == 3
         case.clock.advance(timedelta(hours=1))
         assert case.queue.receive() == []
 
@@ -441,24 +433,10 @@ class TestWorker:
         case.begin()
         outage = Outage(case, lasts=20 * MINUTE)
         parts = replace(case.engine.parts(), store=outage)
-        counted = Counting(case.queue, outage)
-
-        async def work() -> int:
-            stop = asyncio.Event()
-            working = asyncio.create_task(work_on_queue(parts, counted, concurrency=2, stop=stop))  # type: ignore[arg-type]
-            later = iter(
-                range(150)
-            )  # s: less than a message that is at work stays hidden, however slow this machine is
-            while len(list(case.store.observations())) < 3:
-                await asyncio.sleep(0.01)
-                if outage.is_over and next(later, None) is not None:
-                    case.clock.advance(SECOND)
-            stop.set()
-            return await working
-
+        polled = Polled(case, checks=3, outage=outage)
         with caplog.at_level(logging.INFO):
-            assert asyncio.run(work()) == 5  # two were postponed, three checked
-        assert counted.receipts == [(True, 1)] * 2 + [(False, 1)] * 3
+            assert work_until_quiet(parts, polled) == 4  # one was postponed, three checked
+        assert polled.receipts == [(True, 1)] + [(False, 1)] * 3
         assert case.queue.dead_letters() == []
         pauses = [r for r in caplog.records if r.getMessage() == "store cannot serve: nothing is received"]
         assert 10 < len(pauses) < 30
@@ -476,18 +454,7 @@ class TestWorker:
             return Answer()
 
         case.engine.internet.script = fall_out
-
-        async def work() -> int:
-            stop = asyncio.Event()
-            working = asyncio.create_task(work_on_queue(parts, case.queue, concurrency=2, stop=stop))
-            while not list(case.store.observations()):
-                await asyncio.sleep(0.01)
-                if outage.is_over:
-                    case.clock.advance(SECOND)
-            stop.set()
-            return await working
-
-        assert asyncio.run(work()) == 2
+        assert work_until_quiet(parts, Polled(case, checks=1)) == 2
         [job] = case.store.jobs(run.run_id)
         assert (job.status, job.deaths) == (JobStatus.DONE, 0)
         assert parts.left_behind == []
@@ -495,19 +462,24 @@ class TestWorker:
     def test_it_ends_at_once_while_it_waits_for_the_store(self, case: Case) -> None:
         case.engine.register(urls(1))
         case.begin()
-        outage = Outage(case, lasts=timedelta(hours=5))
-        parts = replace(case.engine.parts(), store=outage)
+        waits = 0
 
         async def work() -> int:
             stop = asyncio.Event()
-            working = asyncio.create_task(work_on_queue(parts, case.queue, concurrency=2, stop=stop))
-            while case.clock.now() < MONDAY + MINUTE:
-                await asyncio.sleep(0.01)
-            stop.set()
-            return await working
+
+            class NeverBack(Outage):
+                def verify(self) -> None:
+                    nonlocal waits
+                    waits += 1
+                    if waits == 5:
+                        stop.set()
+                    raise StoreUnavailable("not today")
+
+            parts = replace(case.engine.parts(), store=NeverBack(case, lasts=timedelta(days=365)))
+            return await work_on_queue(parts, case.queue, concurrency=1, stop=stop)
 
         assert asyncio.run(work()) == 1
-        assert not outage.is_over
+        assert waits == 5
 
     def test_what_arrives_while_it_ends_is_given_back_at_once(self, case: Case) -> None:
         case.engine.register(urls(1))
@@ -538,19 +510,46 @@ class TestWorker:
         assert "queue cannot serve" in caplog.text
 
 
-class Counting:
-    """A queue that remembers of each delivery whether it was during the outage, and its receive count."""
+class Polled:
+    """A queue whose answer takes a second of virtual time when it has nothing and nobody is at work.
 
-    def __init__(self, queue: Queue, outage: Outage) -> None:
-        self._queue, self._outage = queue, outage
-        self.receipts: list[tuple[bool, int]] = []
-        self.send, self.acknowledge = queue.send, queue.acknowledge
+    Time that passed beside the worker, in a thread, would outrun it on a slow machine: messages would come back that
+    are being worked on. Once there are `checks` observations it tells the worker to end.
+    """
+
+    def __init__(self, case: Case, *, checks: int, outage: Outage | None = None) -> None:
+        self._case, self._checks = case, checks
+        self._outage = outage or Outage(case, lasts=timedelta(0))
+        self._at_work = 0
+        self.end: Callable[[], object]
+        self.receipts: list[tuple[bool, int]] = []  # of each delivery: whether during the outage, and its receive count
+        self.send = case.queue.send
 
     def receive(self, *, limit: int = 1) -> list[Receipt]:
         during = not self._outage.is_over
-        received = self._queue.receive(limit=limit)
+        received = self._case.queue.receive(limit=limit)
         self.receipts += [(during, receipt.receive_count) for receipt in received]
+        self._at_work += len(received)
+        if not self._at_work:
+            if len(list(self._case.store.observations())) >= self._checks:
+                self.end()
+            self._case.clock.advance(SECOND)
         return received
+
+    def acknowledge(self, receipt: Receipt) -> None:
+        self._case.queue.acknowledge(receipt)
+        self._at_work -= 1
+
+
+def work_until_quiet(parts: CheckParts, polled: Polled, *, concurrency: int = 1) -> int:
+    """How many messages a worker acknowledged until `polled` ended it."""
+
+    async def work() -> int:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        polled.end = partial(loop.call_soon_threadsafe, stop.set)
+        return await work_on_queue(parts, polled, concurrency=concurrency, stop=stop)  # type: ignore[arg-type]
+
+    return asyncio.run(work())
 
 
 class Ending:
