@@ -227,6 +227,7 @@ JOBS_WITHOUT_OBSERVATION = {
     Reason.STALLED,
     Reason.DEAD_LETTER,
     Reason.POISON,
+    Reason.LINK_DAMAGED,
     Reason.CONFIG_CHANGED,
     Reason.SEQUENCE_TAKEN,
     Reason.RETIRED,

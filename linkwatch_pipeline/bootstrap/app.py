@@ -21,6 +21,7 @@ from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.runs import Run, RunCounts
 from linkwatch_pipeline.ports import Progress
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices, prepare_delivery
 from linkwatch_pipeline.use_cases.follow_run import follow_run
 from linkwatch_pipeline.use_cases.observe_week import latest_moment, observe_hosts
@@ -159,7 +160,7 @@ class App(Parts):
 
     def prepare_delivery(self) -> None:
         """Rule on the runs whose time has come, release or hold their notices, and lift the mutes that are over."""
-        prepare_delivery(self.store, self.breaker, now=self.clock.now())
+        prepare_delivery(self.store, self.breaker, now=self.clock.now(), damaged=Damage())
 
     def __enter__(self) -> App:
         return self

@@ -220,7 +220,8 @@ class Parts:
         """Raise ConfigurationError if a host of the public Internet would be visited without saying who to ask."""
         if self.settings.contact or self.home.fixture is not None:
             return
-        if any(self._may_visit(link.url) for link in self.store.links() if link.retired_at is None):
+        links = self.store.links(damaged=lambda _: None)  # one that is damaged is not visited
+        if any(self._may_visit(link.url) for link in links if link.retired_at is None):
             raise ConfigurationError(
                 f"no contact is set, and other people's hosts are not visited without one. Write where their operators "
                 f'can complain into {self.home.settings_file}, such as contact = "links@example.com".'

@@ -15,6 +15,7 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, RunCounts, RunState, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import format_seconds, parse_week, week_key, week_start
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.export_week import KEEP_FILES
 from linkwatch_pipeline.use_cases.review_week import changes_of_week, latest_week, notices_of_week
 
@@ -114,7 +115,7 @@ def no_unknown_deliveries(context: dg.AssetCheckExecutionContext) -> dg.AssetChe
     since = _week_of(context, app) - DOUBT_CONCERNS_US_FOR
     unknown = [
         notice.transition_id
-        for notice in app.store.notices(unsettled_only=True)
+        for notice in app.store.notices(unsettled_only=True, damaged=Damage())
         if notice.status is NoticeStatus.UNKNOWN and notice.observed_at >= since
     ]
     return dg.AssetCheckResult(

@@ -9,6 +9,7 @@ from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.tables import NOTICE_COLUMNS, column_schema, notice_table
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import due_notices
 
 SHOWN_FOR = timedelta(days=30)
@@ -30,7 +31,8 @@ def deliveries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     app: App = context.resources.app
     report = app.deliver()
     since = app.clock.now() - SHOWN_FOR
-    notices = [n for n in app.store.notices() if not n.status.is_settled or (n.sent_at or n.created_at) >= since]
+    known = app.store.notices(damaged=Damage())
+    notices = [n for n in known if not n.status.is_settled or (n.sent_at or n.created_at) >= since]
     standing = Counter(notice.status for notice in notices)
     return dg.MaterializeResult(
         metadata={
@@ -43,6 +45,7 @@ def deliveries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "without_owner": report.without_owner,
             "muted": report.muted,
             "discarded": report.discarded,
+            "damaged": report.damaged,
             "held": standing[NoticeStatus.HELD],
             "still_unsettled": sum(standing[status] for status in NoticeStatus if not status.is_settled),
         }
@@ -72,7 +75,7 @@ def outbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.S
     now = app.clock.now()
     due = due_notices(app.store, now=now)
     if not due:
-        unsettled = sum(1 for _ in app.store.notices(unsettled_only=True))
+        unsettled = sum(1 for _ in app.store.notices(unsettled_only=True, damaged=Damage()))
         return dg.SkipReason(f"0 of {unsettled} unsettled notices are due")
     # A run key is used up even by a failed run, so it carries the attempt and the minute.
     first = due[0]

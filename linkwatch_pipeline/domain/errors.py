@@ -13,6 +13,7 @@ LinkwatchError
 │   ├── StoreUnavailable    busy, full, unwritable: the same call may work later
 │   │   └── OutOfTime       waiting for the store used up the time of this call
 │   └── StoreUnusable       corrupt, or written by a newer linkwatch
+│       ├── DamagedRecord   one record cannot be read; the others can
 │       └── ImportUnfinished  a part of a history is all that is there
 ├── QueueError              the queue cannot serve
 │   └── DeadLettersElsewhere  its dead letters do not go to the queue that is named for them
@@ -94,6 +95,20 @@ class OutOfTime(StoreUnavailable):
 
 class StoreUnusable(StoreError):
     """Corrupt, or written by a newer linkwatch: a person has to look."""
+
+
+class DamagedRecord(StoreUnusable):
+    """One record cannot be read: a person has to mend it. Nothing is wrong with the others.
+
+    Args:
+        record: where it stands, as a person looks for it.
+        url: its URL, of a record that has one, if that much can be read.
+    """
+
+    def __init__(self, message: str, *, record: str, url: str | None = None) -> None:
+        super().__init__(message)
+        self.record = record
+        self.url = url
 
 
 class ImportUnfinished(StoreUnusable):

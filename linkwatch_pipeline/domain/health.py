@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.health_facts import HealthFacts
-from linkwatch_pipeline.domain.health_findings import Finding, Severity, named
+from linkwatch_pipeline.domain.health_findings import MOST_NAMED, Finding, Severity, named
 from linkwatch_pipeline.domain.health_notices import address_findings, mute_findings, notice_findings
 from linkwatch_pipeline.domain.health_runs import run_findings
 from linkwatch_pipeline.domain.timestamps import format_seconds
@@ -31,6 +31,7 @@ def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
             *address_findings(facts),
             *_unseen_links(facts),
             *_clocks(facts),
+            *_damaged(facts),
         ]
     )
 
@@ -109,6 +110,21 @@ def _unseen_links(facts: HealthFacts) -> Iterable[Finding]:
             detail=f"Of {count} watched links nothing was observed for two weeks: "
             f"{named(unseen.examples, of=unseen.count)}. Read 'linkwatch inspect LINK_ID' to see why.",
             since=unseen.since if unseen.since is not None else facts.now,
+        )
+
+
+def _damaged(facts: HealthFacts) -> Iterable[Finding]:
+    """One finding a record, or one for all if they are many: what damaged hundreds is one fault."""
+    told = {error.record: str(error) for error in facts.damaged}
+    if len(told) > MOST_NAMED:
+        told = {"store": f"{len(told)} records cannot be read: {named(list(told))}. The first: {facts.damaged[0]}"}
+    for record, detail in told.items():
+        yield Finding(
+            code="record_damaged",
+            severity=Severity.CRITICAL,
+            subject=record,
+            detail=f"{detail} Until it is mended it is left out: what it says is neither checked nor told.",
+            since=facts.now,
         )
 
 

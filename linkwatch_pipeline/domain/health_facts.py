@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.mutes import MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run
@@ -63,7 +64,7 @@ class HealthFacts:
 
     `runs` are the runs of the current week, and older ones that are open, held or not ruled on; `missed_weeks` the
     weeks that nobody ran. `unsettled` are the notices that are neither sent nor settled otherwise. `newest` is the
-    latest moment that any process wrote into what was read.
+    latest moment that any process wrote into what was read. `damaged` are the records that the facts leave out.
     """
 
     now: datetime
@@ -79,3 +80,4 @@ class HealthFacts:
     lost_copies: tuple[Notice, ...] = ()
     unseen: UnseenLinks = UnseenLinks()
     newest: Stamp | None = None
+    damaged: tuple[DamagedRecord, ...] = ()

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     STALLED = "stalled"
     DEAD_LETTER = "dead_letter"
     POISON = "poison"
+    LINK_DAMAGED = "link_damaged"
     CONFIG_CHANGED = "config_changed"
     SEQUENCE_TAKEN = "sequence_taken"
     RETIRED = "retired"

@@ -7,6 +7,7 @@ Every method may raise StoreError (QueueError, DeliveryError); more is said wher
 from __future__ import annotations
 
 from linkwatch_pipeline.ports.clock import Clock, RunBlocking
+from linkwatch_pipeline.ports.damaged import Damaged
 from linkwatch_pipeline.ports.fetcher import Fetcher, HopGate
 from linkwatch_pipeline.ports.health import AlarmDestination, AlarmMemory, Metrics
 from linkwatch_pipeline.ports.history import HistoryStore
@@ -34,6 +35,7 @@ __all__ = [
     "AlarmMemory",
     "ChangeLog",
     "Clock",
+    "Damaged",
     "ExportedWeek",
     "Fetcher",
     "History",

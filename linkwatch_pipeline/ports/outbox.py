@@ -8,6 +8,7 @@ from typing import Protocol
 
 from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice
+from linkwatch_pipeline.ports.damaged import Damaged
 
 
 class OutboxStore(Protocol):
@@ -19,9 +20,13 @@ class OutboxStore(Protocol):
         link_id: str | None = None,
         run_id: str | None = None,
         unsettled_only: bool = False,
+        damaged: Damaged | None = None,
     ) -> Iterator[Notice]:
         """Notices in (created_at, transition id) order. `unsettled_only` leaves out those that are sent or settled
-        otherwise (delivered, bounced, complained, muted, discarded); failed ones stay in."""
+        otherwise (delivered, bounced, complained, muted, discarded); failed ones stay in.
+
+        Args: damaged: as in `ports.damaged`.
+        """
         ...
 
     def get_notice(self, transition_id: str) -> Notice | None: ...

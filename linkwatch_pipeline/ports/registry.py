@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from linkwatch_pipeline.domain.links import Link, Owner
+from linkwatch_pipeline.ports.damaged import Damaged
 
 
 class RegistryStore(Protocol):
@@ -38,14 +39,18 @@ class RegistryStore(Protocol):
         """Args: brief: leave out `places` and `also_used_by`, which may be long (`domain.links.in_brief`)."""
         ...
 
-    def links(self, *, owner: str | None = None) -> Iterator[Link]:
-        """All links, or an owner's, in id order."""
+    def links(self, *, owner: str | None = None, damaged: Damaged | None = None) -> Iterator[Link]:
+        """All links, or an owner's, in id order. Args: damaged: as in `ports.damaged`."""
         ...
 
-    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
+    def links_by_host(
+        self, *, after_host: str | None = None, brief: bool = False, damaged: Damaged | None = None
+    ) -> Iterator[Link]:
         """All links in (host, id) order, streamed; only hosts that sort after `after_host` if given.
 
-        Args: brief: as in `get_link`.
+        Args:
+            brief: as in `get_link`.
+            damaged: as in `ports.damaged`.
         """
         ...
 

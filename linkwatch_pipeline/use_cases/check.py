@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from linkwatch_pipeline.domain.errors import ConflictingContent
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord
 from linkwatch_pipeline.domain.fetching import FetchResult, HopDeferred
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL, WORKER_LIFE, Deferred, Departure
 from linkwatch_pipeline.domain.links import Link
@@ -45,9 +45,10 @@ class _Known:
     """What the store says about a message's job, read together: each trip to the store costs as much as the reads."""
 
     job: JobRecord
-    run: Run | None
-    link: Link | None
-    chain: HostChain | None
+    run: Run | None = None
+    link: Link | None = None
+    chain: HostChain | None = None
+    damage: DamagedRecord | None = None  # of the link
 
 
 async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> None:
@@ -61,6 +62,11 @@ async def check_job(parts: CheckParts, message: CheckJob, send: SendHead) -> Non
         await _mend_chain(parts, job, send)
         return
     if known.run is None or known.run.state.is_over:
+        return
+    if known.damage is not None:
+        told = {"action": "check_failed", "run_id": job.run_id, "job_id": job.job_id, "link_id": job.link_id}
+        logger.error("link not checked: %s", known.damage, extra=told)
+        await end_job(parts, job, JobStatus.ABANDONED, Reason.LINK_DAMAGED, send)
         return
     if link is None or link.retired_at is not None or link.config_version != job.config_version:
         retired = link is None or link.retired_at is not None
@@ -81,9 +87,12 @@ def _look_up(store: Store, message: CheckJob) -> _Known | None:
     if job is None:
         return None
     if job.status.is_terminal:
-        return _Known(job, None, None, None)
-    link, chain = store.get_link(job.link_id, brief=True), store.get_chain(job.run_id, job.host)
-    return _Known(job, store.get_run(job.run_id), link, chain)
+        return _Known(job)
+    run, chain = store.get_run(job.run_id), store.get_chain(job.run_id, job.host)
+    try:
+        return _Known(job, run, store.get_link(job.link_id, brief=True), chain)
+    except DamagedRecord as damage:
+        return _Known(job, run, None, chain, damage)
 
 
 def _host_gave_up_on_us(job: JobRecord, chain: HostChain | None) -> bool:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, later_retry_runs
 from linkwatch_pipeline.ports import Queue, Store, StrayLetter
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dispatch import due_head
 
 logger = logging.getLogger(__name__)
@@ -42,18 +44,26 @@ def settle_dead_letters(store: Store, queue: Queue, *, now: datetime, keep: bool
 
     Args: keep: whether the letter of an abandoned job stays in the queue, for its alarm and for a redrive. It costs
         one read a time. Letters of jobs that ended otherwise, by another copy of the message, never stay; those of
-        checks by hand, which have no job, stay too.
+        checks by hand, which have no job, and of damaged jobs stay too.
     """
+    damage = Damage()
     for letter in queue.dead_letters():
+        try:
+            yield from _settle(store, queue, letter, now=now, keep=keep)
+        except DamagedRecord as error:
+            damage(error)
+
+
+def _settle(store: Store, queue: Queue, letter: CheckJob, *, now: datetime, keep: bool) -> Iterator[Settled]:
+    job = store.get_job(letter.run_id, letter.link_id)
+    if job is not None and job.status is JobStatus.PENDING:
+        yield from _end(store, job, now)
         job = store.get_job(letter.run_id, letter.link_id)
-        if job is not None and job.status is JobStatus.PENDING:
-            yield from _end(store, job, now)
-            job = store.get_job(letter.run_id, letter.link_id)
-        given_up = letter.is_by_hand or (job is not None and job.status is JobStatus.ABANDONED)
-        if not keep or not given_up:
-            queue.remove_dead_letter(letter.job_id)
-            if keep or job is None:
-                _log_removed(letter, job)
+    given_up = letter.is_by_hand or (job is not None and job.status is JobStatus.ABANDONED)
+    if not keep or not given_up:
+        queue.remove_dead_letter(letter.job_id)
+        if keep or job is None:
+            _log_removed(letter, job)
 
 
 def _log_removed(letter: CheckJob, job: JobRecord | None) -> None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import MOST_TEAMS_TOLD, Notice, NoticeStatus, is_claimable, run_of_digest
-from linkwatch_pipeline.ports import Clock, Notifier, Store
+from linkwatch_pipeline.ports import Clock, Damaged, Notifier, Store
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
 from linkwatch_pipeline.use_cases.reopen import reopen_refused
@@ -30,7 +32,8 @@ class DeliveryReport:
 
     `retried` were not accepted and will be tried again. `waiting` are the unsettled ones that it left alone: not due,
     in another sender's hands, given up earlier, or beyond the limit. `without_owner` have nobody to be told. `held`
-    wait for a person's decision about their run. `muted` and `discarded` are settled without a mail.
+    wait for a person's decision about their run. `muted` and `discarded` are settled without a mail. `damaged` cannot
+    be read until somebody mends them.
     """
 
     sent: int = 0
@@ -42,11 +45,13 @@ class DeliveryReport:
     held: int = 0
     muted: int = 0
     discarded: int = 0
+    damaged: int = 0
 
     @property
     def unsent(self) -> int:
         """Notices that nobody has been told of for certain, and somebody should be."""
-        return self.retried + self.failed + self.unknown + self.waiting + self.without_owner + self.held
+        to_be_told = self.retried + self.failed + self.unknown + self.waiting + self.without_owner + self.held
+        return to_be_told + self.damaged
 
 
 def deliver_notices(
@@ -63,6 +68,9 @@ def deliver_notices(
 ) -> DeliveryReport:
     """Send every notice that is due, oldest first, whatever day it was made. One bad notice never stops the others.
 
+    A damaged one is left as it is. So is one of which nobody can say whether, or to whom, it is to be told before
+    something else is mended: its owner, its link, another notice of the same link.
+
     Runs whose time has come are ruled on first, and mutes that are over lifted.
 
     Args:
@@ -75,14 +83,26 @@ def deliver_notices(
         refused_too: whether those that were refused for good are tried again, though their address is the same.
     """
     ends_at = clock.monotonic() + life.total_seconds() if life is not None else None
-    sending = Sender(store=store, notifier=notifier, clock=clock, address=sender, claimant=claimant, ends_at=ends_at)
-    prepare_delivery(store, breaker or BreakerRules(), now=clock.now())
+    damage, unread = Damage(), list[DamagedRecord]()
+    sending = Sender(
+        store=store,
+        notifier=notifier,
+        clock=clock,
+        address=sender,
+        claimant=claimant,
+        ends_at=ends_at,
+        damaged=damage,
+    )
+    prepare_delivery(store, breaker or BreakerRules(), now=clock.now(), damaged=damage)
     if refused_too:
-        reopen_refused(store, now=clock.now(), whatever_address=True)
+        reopen_refused(store, now=clock.now(), damaged=damage, whatever_address=True)
     ends: Counter[End] = Counter()
     tried = 0
     # Read whole, since what is read changes meanwhile; unsettled notices are few.
-    for mail in _mails(store, list(store.notices(unsettled_only=True))):
+    notices = list(store.notices(unsettled_only=True, damaged=unread.append))
+    for error in unread:
+        damage(error)
+    for mail in _mails(store, notices):
         now = clock.now()
         claimable = [notice for notice in mail if is_claimable(notice, now)]
         due = claimable[: limit - tried] if limit is not None else claimable
@@ -91,21 +111,27 @@ def deliver_notices(
         ends.update(_left_alone(notice) for notice in mail if not is_claimable(notice, now))
         ends.update([End.WAITING] * (len(claimable) - len(due)))
         ends.update(send_mail(sending, due))
-    return DeliveryReport(**{end.value: ends[end] for end in End})
+    return DeliveryReport(**{end.value: ends[end] for end in End}, damaged=len(unread))
 
 
-def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime) -> None:
+def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime, damaged: Damaged) -> None:
     """Rule on the runs whose time has come, release or hold their notices, lift the mutes that are over, and take up
     again what an address refused that was replaced since."""
-    release_notices(store, breaker, now=now)
-    lift_mutes(store, now=now)
-    reopen_refused(store, now=now)
+    release_notices(store, breaker, now=now, damaged=damaged)
+    lift_mutes(store, now=now, damaged=damaged)
+    reopen_refused(store, now=now, damaged=damaged)
 
 
 def due_notices(store: Store, *, now: datetime) -> list[Notice]:
     """The unsettled notices that a delivery would do something about now: not those that nobody can be told."""
-    claimable = [notice for notice in store.notices(unsettled_only=True) if is_claimable(notice, now)]
-    return [n for n in claimable if owner_of(store, n) is not None and not has_to_wait(store, n, now=now)]
+    damage, due = Damage(), list[Notice]()
+
+    def look(notice: Notice) -> None:
+        if is_claimable(notice, now) and owner_of(store, notice) and not has_to_wait(store, notice, now=now):
+            due.append(notice)
+
+    each_alone(store.notices(unsettled_only=True, damaged=damage), look, damage)
+    return due
 
 
 def notices_of_mail(store: Store, mail_id: str) -> list[Notice]:
@@ -145,7 +171,10 @@ def _mail_key(store: Store, notice: Notice) -> tuple[str, ...]:
     """What a notice has in common with those in its mail. Whoever was tried in one mail is tried again in that one."""
     if notice.mail_id is not None:
         return (notice.mail_id,)
-    owner = owner_of(store, notice)
+    try:
+        owner = owner_of(store, notice)
+    except DamagedRecord:
+        owner = None  # it stands alone, and is left waiting when it is its turn
     if owner is None or owner.delivery is Delivery.EACH or notice.run_id is None:
         return (notice.transition_id,)
     return (owner.team, notice.run_id)

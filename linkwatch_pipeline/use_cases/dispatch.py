@@ -12,12 +12,14 @@ from itertools import groupby, islice
 from typing import NamedTuple, TypeVar
 
 from linkwatch_pipeline.domain.allowances import MAX_VISITS, NO_ALLOWANCES, Allowances, host_of, slot_for, slots_of
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.links import AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.planning import Pace, planned_starts
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunState
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.damage import Damage
 
 # How a job gets on its way: the job, and how long from now it becomes visible.
 SendHead = Callable[[JobRecord, timedelta], Awaitable[None]]
@@ -60,6 +62,8 @@ def dispatch_run(
     Args:
         allowances: the same for all dispatchers of a store. They may change between two attempts of one dispatcher.
         has_time: asked before each host; where it says no, the run is left dispatching, for the next dispatcher.
+
+    A link that is damaged now is not part of the run.
     """
     if run.state is not RunState.DISPATCHING:
         return run
@@ -105,14 +109,20 @@ def planned_heads(store: Store, run: Run, *, pace: Pace, now: datetime) -> Itera
     if run.dispatched_at is None or not any(chain.awaits_start for chain in chains):
         return
     starts = planned_starts({chain.host: chain.total for chain in chains}, pace)
+    damage = Damage()
     for chain in chains:
         starts_at = max(run.dispatched_at + starts.get(chain.host, timedelta(0)), now)
         if not chain.awaits_start or starts_at - now > LONGEST_DEFERRAL:
             continue
-        if store.claim_start(chain, ready_at=starts_at, now=now):
+        if not store.claim_start(chain, ready_at=starts_at, now=now):
+            continue
+        try:
             due = due_head(store, replace(chain, head_ready_at=starts_at), now=now)
-            if due is not None:
-                yield due
+        except DamagedRecord as error:
+            damage(error)
+            continue
+        if due is not None:
+            yield due
 
 
 def due_head(store: Store, chain: HostChain, *, now: datetime) -> tuple[JobRecord, timedelta] | None:
@@ -132,7 +142,7 @@ def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[t
 
 
 def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[Member]:
-    for link in store.links_by_host(after_host=run.cursor, brief=True):
+    for link in store.links_by_host(after_host=run.cursor, brief=True, damaged=Damage()):
         held = link.allocations.get(slot)
         if held is not None and held.run_id == run.run_id:
             # Allocated by an earlier attempt: it belongs to the run, whatever happened to it since.
@@ -147,9 +157,17 @@ def _retry_members(store: Store, run: Run, parent_id: str) -> Iterator[Member]:
     for job in store.jobs(parent_id):
         if run.cursor is not None and host_of(job.host) <= run.cursor:
             continue
-        link = store.get_link(job.link_id, brief=True) if needs_retry(job) else None
+        link = _link_unless_damaged(store, job.link_id) if needs_retry(job) else None
         if link is not None and link.host == host_of(job.host) and link.config_version == job.config_version:
             yield Member(link=link, retry_of=job.retry_of or job.job_id)
+
+
+def _link_unless_damaged(store: Store, link_id: str) -> Link | None:
+    try:
+        return store.get_link(link_id, brief=True)
+    except DamagedRecord as error:
+        Damage()(error)
+        return None
 
 
 def needs_retry(job: JobRecord) -> bool:

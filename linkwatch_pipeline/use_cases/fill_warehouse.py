@@ -17,7 +17,8 @@ from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.report import WeekExport
 from linkwatch_pipeline.domain.timestamps import WEEK, week_start
 from linkwatch_pipeline.domain.transitions import Transition
-from linkwatch_pipeline.ports import Clock, ExportedWeek, Reports, Store, Warehouse
+from linkwatch_pipeline.ports import Clock, Damaged, ExportedWeek, Reports, Store, Warehouse
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.export_week import KEEP_FILES, export_week, is_readable
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What became of the week asked for, and a sentence about each earlier week that is lost."""
+    """What became of the week asked for, and a sentence about each earlier week that is lost or record left out."""
 
     exported: WeekExport
     problems: tuple[str, ...]
@@ -36,16 +37,17 @@ def fill_warehouse(store: Store, warehouse: Warehouse, reports: Reports, week: d
 
     Raises: StoreUnusable when the week itself lost rows that the store no longer holds either.
     """
-    warehouse.write_links(store.links())
+    damage = Damage()
+    warehouse.write_links(store.links(damaged=damage))
     exported = export_week(store, warehouse, week, clock=clock)
     problems = tuple(_mend_earlier(store, warehouse, reports.weeks(), week, clock=clock))
-    _export_changes(store, warehouse, through=week)
+    _export_changes(store, warehouse, through=week, damaged=damage)
     weeks = [each for each in reports.weeks() if each <= week + WEEK]
     for each in sorted({*weeks, *(known - WEEK for known in weeks)}):
         if each <= week:
             warehouse.summarise_week(each)
     warehouse.write_views()
-    return Filled(exported=exported, problems=problems)
+    return Filled(exported=exported, problems=(*problems, *map(str, damage.records)))
 
 
 def _mend_earlier(
@@ -72,10 +74,10 @@ def _is_whole(warehouse: Warehouse, mark: ExportedWeek | None, *, has_file: bool
     return has_file and (mark is None or warehouse.verify_week(mark))
 
 
-def _export_changes(store: Store, warehouse: Warehouse, *, through: datetime) -> None:
+def _export_changes(store: Store, warehouse: Warehouse, *, through: datetime, damaged: Damaged) -> None:
     """Write the weeks' transitions and notices where they are not as in the store, which holds them for good."""
     transitions = _by_week(store.transitions(), lambda transition: transition.at)
-    notices = _by_week(store.notices(), lambda notice: notice.observed_at)
+    notices = _by_week(store.notices(damaged=damaged), lambda notice: notice.observed_at)
     for week, changes in transitions.items():
         if week <= through and (united := _united(changes, partial(warehouse.read_transitions, week), _transition_id)):
             warehouse.write_transitions(week, united)

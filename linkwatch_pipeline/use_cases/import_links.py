@@ -25,6 +25,7 @@ from linkwatch_pipeline.domain.links import (
 from linkwatch_pipeline.domain.tables import RowProblem, Schema, Table, TableRow
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.damage import unless_one_of
 from linkwatch_pipeline.use_cases.register import ATTEMPTS, Change, Registered, registration
 
 SCHEMA = Schema(
@@ -188,7 +189,8 @@ def _decide(store: Store, batch: _Batch) -> _Decided:
     """What the store has to say about the rows."""
     decided = _Decided(problems=list(batch.problems))
     _decide_owners(store, batch, decided)
-    rivals = watched_by_url(store.links(), {link.url for link, _ in batch.links.values()})
+    urls = {link.url for link, _ in batch.links.values()}
+    rivals = watched_by_url(store.links(damaged=unless_one_of(urls)), urls)
     for link, line in batch.links.values():
         stored = store.get_link(link.id)
         try:

@@ -14,7 +14,7 @@ from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, check_run_id
 from linkwatch_pipeline.domain.transitions import Transition
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.mute import active_mutes
 
@@ -61,10 +61,15 @@ class RunView:
     transcript: tuple[tuple[str, Observation], ...]  # with the host that was visited
 
 
-def inspect_links(store: Store, *, link_id: str | None = None, now: datetime) -> History:
-    """Everything about one link, or about all. Raises InvalidInput, NotFound."""
+def inspect_links(
+    store: Store, *, link_id: str | None = None, now: datetime, damaged: Damaged | None = None
+) -> History:
+    """Everything about one link, or about all. Raises InvalidInput, NotFound.
+
+    Args: damaged: as in `ports.damaged`, of links and notices.
+    """
     if link_id is None:
-        links = tuple(store.links())
+        links = tuple(store.links(damaged=damaged))
     else:
         link = store.get_link(check_link_id(link_id))
         if link is None:
@@ -74,7 +79,7 @@ def inspect_links(store: Store, *, link_id: str | None = None, now: datetime) ->
         links=links,
         observations=tuple(store.observations(link_id=link_id)),
         transitions=tuple(store.transitions(link_id=link_id)),
-        notices=tuple(store.notices(link_id=link_id)),
+        notices=tuple(store.notices(link_id=link_id, damaged=damaged)),
         mutes=active_mutes(store, links, now=now),
     )
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound, StaleWrite
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.links import Ack, Link, LinkState, check_link_id, check_person, check_reason
 from linkwatch_pipeline.domain.mutes import Mute, MuteView, check_until, host_target, link_target, mute_of
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.telling import untold_difference
 from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 
 ATTEMPTS = 20  # each fails only because another writer succeeded
 _KINDS = ("link:", "host:")
@@ -72,21 +73,31 @@ def unmute(store: Store, target: str, *, now: datetime) -> Mute:
             raise NotFound(f"{target!r} is not muted; 'linkwatch mutes' shows what is.")
         ended = replace(stored, ended_at=now)
         if store.save_mute(ended, replaces=stored):
-            lift_mutes(store, now=now)
+            lift_mutes(store, now=now, damaged=Damage())
             return ended
     raise StaleWrite(f"the mute of {target!r} changes all the time; nothing was written, try again later.")
 
 
-def lift_mutes(store: Store, *, now: datetime) -> None:
-    """Look through the links of every mute that is over, once; a crash in the middle has it done again."""
+def lift_mutes(store: Store, *, now: datetime, damaged: Damaged) -> None:
+    """Look through the links of every mute that is over, once; a crash in the middle has it done again.
+
+    So has a damaged record: what it may have to tell is told once it is mended.
+    """
     mutes = list(store.mutes())
     for ended in mutes:
         if ended.lifted_at is not None or ended.is_active(now):
             continue
-        for link in _covered(store, ended):
+        unread: list[DamagedRecord] = []
+
+        def look(link: Link) -> None:
             if mute_of(mutes, link.id, link.host, now=now) is None:
                 tell_difference(store, link.id, now=now)
-        store.save_mute(replace(ended, lifted_at=now), replaces=ended)
+
+        each_alone(_covered(store, ended, unread.append), look, unread.append)
+        for error in unread:
+            damaged(error)
+        if not unread:
+            store.save_mute(replace(ended, lifted_at=now), replaces=ended)
 
 
 def tell_difference(store: Store, link_id: str, *, now: datetime) -> None:
@@ -108,12 +119,12 @@ def active_mutes(store: Store, links: Iterable[Link], *, now: datetime) -> dict[
     return {link_id: known for link_id, known in found if known is not None}
 
 
-def list_mutes(store: Store) -> list[MuteView]:
+def list_mutes(store: Store, *, damaged: Damaged | None = None) -> list[MuteView]:
     """All mutes in target order, those that ended included, with what they cover."""
     mutes = list(store.mutes())
     covered: Counter[str] = Counter()
     broken: Counter[str] = Counter()
-    for link in store.links() if mutes else ():
+    for link in store.links(damaged=damaged) if mutes else ():
         if link.retired_at is None:
             targets = [known.target for known in mutes if known.covers(link.id, link.host)]
             covered.update(targets)
@@ -121,11 +132,16 @@ def list_mutes(store: Store) -> list[MuteView]:
     return [MuteView(mute=known, links=covered[known.target], broken=broken[known.target]) for known in mutes]
 
 
-def _covered(store: Store, muted: Mute) -> Iterator[Link]:
-    if muted.link_id is not None:
+def _covered(store: Store, muted: Mute, damaged: Damaged) -> Iterator[Link]:
+    if muted.link_id is None:
+        yield from (link for link in store.links(damaged=damaged) if link.host == muted.host)
+        return
+    try:
         link = store.get_link(muted.link_id)
-        return iter([link] if link is not None else [])
-    return (link for link in store.links() if link.host == muted.host)
+    except DamagedRecord as error:
+        damaged(error)
+    else:
+        yield from [link] if link is not None else []
 
 
 def _stored(store: Store, target: str) -> Mute | None:
@@ -156,7 +172,7 @@ def _named(store: Store, written: str) -> str | None:
         host = host_key(f"https://{name}/")
     except RefusedUrl:
         return None
-    return host_target(host) if any(link.host == host for link in store.links()) else None
+    return host_target(host) if any(link.host == host for link in store.links(damaged=Damage())) else None
 
 
 def _written_target(store: Store, written: str, now: datetime) -> str | None:

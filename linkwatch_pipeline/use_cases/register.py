@@ -27,7 +27,8 @@ from linkwatch_pipeline.domain.links import (
 )
 from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.urls import host_key
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.damage import unless_one_of
 
 ATTEMPTS = 20  # each fails only because another writer succeeded
 
@@ -176,11 +177,16 @@ def retire_link(store: Store, *, link_id: str, now: datetime) -> Registered:
     return _save(store, link_id, decide)
 
 
-def list_links(store: Store, *, owner: str | None = None, state: LinkState | None = None) -> Iterator[Link]:
-    """Links in id order, retired ones included. Raises NotFound for an owner that nobody ever named."""
+def list_links(
+    store: Store, *, owner: str | None = None, state: LinkState | None = None, damaged: Damaged | None = None
+) -> Iterator[Link]:
+    """Links in id order, retired ones included. Raises NotFound for an owner that nobody ever named.
+
+    Args: damaged: as in `ports.damaged`.
+    """
     if owner is not None and store.get_owner(check_team(owner)) is None:
         raise NotFound(f"there is no owner {owner!r}; 'linkwatch owner --list' shows them.")
-    return (link for link in store.links(owner=owner) if state is None or link.state is state)
+    return (link for link in store.links(owner=owner, damaged=damaged) if state is None or link.state is state)
 
 
 def owner_to_write(store: Store, team: str, notify: str | None) -> Owner | None:
@@ -283,7 +289,8 @@ def _check_url_is_free(wanted: Link, rival_of: Callable[[Link], Link | None]) ->
 
 
 def _rival(store: Store, wanted: Link) -> Link | None:
-    others = (link for link in store.links() if link.url == wanted.url and link.id != wanted.id)
+    links = store.links(damaged=unless_one_of([wanted.url]))
+    others = (link for link in links if link.url == wanted.url and link.id != wanted.id)
     return next((link for link in others if link.retired_at is None), None)
 
 

@@ -17,7 +17,8 @@ from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_waiting
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState, is_retry
 from linkwatch_pipeline.domain.urls import host_key
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +29,18 @@ class Decided:
     notices: int
 
 
-def release_notices(store: Store, rules: BreakerRules, *, now: datetime) -> None:
-    """Rule on the runs that are over or past their deadline, and let the notices follow the rulings."""
+def release_notices(store: Store, rules: BreakerRules, *, now: datetime, damaged: Damaged) -> None:
+    """Rule on the runs that are over or past their deadline, and let the notices follow the rulings.
+
+    A damaged notice does so once it is mended.
+    """
     runs = list(store.runs())
-    ruled = {run.run_id: _ruled(store, run, runs, rules, now) for run in runs}
-    for notice in list(store.notices(unsettled_only=True)):
-        _follow(store, notice, ruled.get(notice.run_id or ""), rules, now)
+    ruled = {run.run_id: _ruled(store, run, runs, rules, now, damaged) for run in runs}
+    each_alone(
+        list(store.notices(unsettled_only=True, damaged=damaged)),
+        lambda notice: _follow(store, notice, ruled.get(notice.run_id or ""), rules, now),
+        damaged,
+    )
 
 
 def release_run(store: Store, run_id: str, *, by: str | None, now: datetime) -> Decided:
@@ -47,9 +54,10 @@ def discard_run(store: Store, run_id: str, *, by: str | None, why: str | None, n
     return _decide(store, run_id, Ruling(kind=RulingKind.DISCARDED, at=now, by=check_person(by), why=reason), now)
 
 
-def read_run_signs(store: Store, run: Run, trusted: Run | None, rules: BreakerRules) -> RunSigns:
+def read_run_signs(store: Store, run: Run, trusted: Run | None, rules: BreakerRules, damaged: Damaged) -> RunSigns:
     """How a run went so far. Args: trusted: an earlier weekly run whose notices were released, if there is one."""
-    broken = {host_key(n.url) for n in store.notices(run_id=run.run_id) if n.to_state is LinkState.BROKEN}
+    notices = store.notices(run_id=run.run_id, damaged=damaged)
+    broken = {host_key(notice.url) for notice in notices if notice.to_state is LinkState.BROKEN}
     return read_signs(
         store.chains(run.run_id),
         broken_hosts=broken,
@@ -65,16 +73,18 @@ def _canaries(store: Store, run: Run, rules: BreakerRules) -> Iterator[tuple[str
             yield link_id, job.outcome
 
 
-def _ruled(store: Store, run: Run, runs: list[Run], rules: BreakerRules, now: datetime) -> Run:
+def _ruled(store: Store, run: Run, runs: list[Run], rules: BreakerRules, now: datetime, damaged: Damaged) -> Run:
     """The run with its ruling, made now if it is time for one."""
-    ruling = due_ruling(store, run, runs, rules, now=now)
+    ruling = due_ruling(store, run, runs, rules, now=now, damaged=damaged)
     if ruling is None:
         return run
     store.rule_on_run(run.run_id, ruling, replaces=None)
     return store.get_run(run.run_id) or run  # with somebody else's ruling, if that was faster
 
 
-def due_ruling(store: Store, run: Run, runs: list[Run], rules: BreakerRules, *, now: datetime) -> Ruling | None:
+def due_ruling(
+    store: Store, run: Run, runs: list[Run], rules: BreakerRules, *, now: datetime, damaged: Damaged
+) -> Ruling | None:
     """The ruling that it is time for, if there is none; nothing is written.
 
     A run past its deadline that goes on may yet be held, and is not released before it is over.
@@ -84,7 +94,7 @@ def due_ruling(store: Store, run: Run, runs: list[Run], rules: BreakerRules, *, 
     trusted = [r for r in runs if _is_trusted(r) and r.intended_at < run.intended_at]
     why = None
     if run.state is not RunState.MISSED:
-        why = suspicion(read_run_signs(store, run, trusted[-1] if trusted else None, rules), rules)
+        why = suspicion(read_run_signs(store, run, trusted[-1] if trusted else None, rules, damaged), rules)
     if why is None and not run.state.is_over:
         return None
     kind = RulingKind.HELD if why is not None else RulingKind.RELEASED
@@ -136,10 +146,15 @@ def _decide(store: Store, run_id: str, ruling: Ruling, now: datetime) -> Decided
     if run.ruling is None or (run.ruling.kind is not ruling.kind and not run.is_held):
         standing = run.ruling.kind.value if run.ruling is not None else "not ruled on yet"
         raise ConflictingContent(f"the notices of run {run_id} are {standing}; only held ones can be decided about.")
-    concerned = [n for n in store.notices(run_id=run_id, unsettled_only=True) if n.status is NoticeStatus.HELD]
+    damage = Damage()
+    notices = store.notices(run_id=run_id, unsettled_only=True, damaged=damage)
+    concerned = [notice for notice in notices if notice.status is NoticeStatus.HELD]
     if run.is_held and not store.rule_on_run(run_id, ruling, replaces=run.ruling):
         raise ConflictingContent(f"somebody else decided about run {run_id} meanwhile; look at it again.")
     decided = store.get_run(run_id) or run
-    for notice in store.notices(run_id=run_id, unsettled_only=True):
-        _follow(store, notice, decided, BreakerRules(), now)
+    each_alone(
+        store.notices(run_id=run_id, unsettled_only=True, damaged=damage),
+        lambda notice: _follow(store, notice, decided, BreakerRules(), now),
+        damage,
+    )
     return Decided(run=decided, notices=len(concerned))

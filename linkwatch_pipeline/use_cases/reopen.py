@@ -7,21 +7,23 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.telling import version_of
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.damage import each_alone
 from linkwatch_pipeline.use_cases.set_aside import OUTLIVED, error_of, owner_of
 
 
-def reopen_refused(store: Store, *, now: datetime, whatever_address: bool = False) -> None:
+def reopen_refused(store: Store, *, now: datetime, damaged: Damaged, whatever_address: bool = False) -> None:
     """Make each refused notice due again whose team has another address now; one that is out of date is discarded.
 
     Args: whatever_address: somebody says that the fault is mended, so the address need not have changed.
     """
-    for refused in list(store.notices(unsettled_only=True)):
-        if refused.status is not NoticeStatus.FAILED:
-            continue
-        if whatever_address or _has_another_address(store, refused):
+
+    def reopen(refused: Notice) -> None:
+        if refused.status is NoticeStatus.FAILED and (whatever_address or _has_another_address(store, refused)):
             # Whoever changed it meanwhile knows more.
             store.update_notice(due_again(store, refused, outlived=OUTLIVED, now=now), replaces=refused)
+
+    each_alone(list(store.notices(unsettled_only=True, damaged=damaged)), reopen, damaged)
 
 
 def _has_another_address(store: Store, refused: Notice) -> bool:

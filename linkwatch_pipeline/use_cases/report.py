@@ -19,6 +19,7 @@ from linkwatch_pipeline.domain.runs import RunState, is_missed_too_early, is_ret
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.damage import each_alone
 from linkwatch_pipeline.use_cases.fill_warehouse import fill_warehouse
 from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
 
@@ -109,5 +110,12 @@ def _count(store: Store, runs: _WeeklyRuns, week: datetime, links: Mapping[Outco
 
 
 def _links(store: Store, link_ids: Iterable[str]) -> dict[str, Link]:
-    found = (store.get_link(link_id) for link_id in sorted(set(link_ids)))
-    return {link.id: link for link in found if link is not None}
+    """Those that can be read: a damaged one is among the problems already."""
+    found: dict[str, Link] = {}
+
+    def look(link_id: str) -> None:
+        if (link := store.get_link(link_id)) is not None:
+            found[link_id] = link
+
+    each_alone(sorted(set(link_ids)), look, lambda _: None)
+    return found

@@ -18,6 +18,7 @@ from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 from linkwatch_pipeline.use_cases.observe_week import week_runs
 
 _WORST_OUTCOME_FIRST = (Outcome.BROKEN, Outcome.CONTENT_CHANGED, Outcome.UNCERTAIN, Outcome.THROTTLED)
@@ -100,9 +101,10 @@ def latest_week(store: Store, *, now: datetime) -> datetime | None:
 
 def summarise_registry(store: Store, *, most: int) -> RegistrySummary:
     """The links that are watched now, `most` of them named."""
+    damage = Damage()
 
     def watched() -> Iterable[Link]:
-        return (link for link in store.links() if link.retired_at is None)
+        return (link for link in store.links(damaged=damage) if link.retired_at is None)
 
     counts = Counter(link.state for link in watched())
     return RegistrySummary(
@@ -113,14 +115,19 @@ def summarise_registry(store: Store, *, most: int) -> RegistrySummary:
 
 
 def changes_of_week(store: Store, week: datetime) -> list[tuple[Transition, Notice | None]]:
-    """The transitions of a week (its Monday 09:00 until the next), each with its notice, in time order."""
+    """The transitions of a week (its Monday 09:00 until the next), each with its notice, in time order.
+
+    One whose notice is damaged is left out: it is neither told nor lost.
+    """
     found = sorted((t for t in store.transitions() if week <= t.at < week + WEEK), key=lambda t: (t.at, t.id))
-    return [(transition, store.get_notice(transition.id)) for transition in found]
+    changes: list[tuple[Transition, Notice | None]] = []
+    each_alone(found, lambda transition: changes.append((transition, store.get_notice(transition.id))), Damage())
+    return changes
 
 
 def notices_of_week(store: Store, week: datetime) -> list[Notice]:
     """The notices of what was observed in a week, in the order in which they were made."""
-    return [notice for notice in store.notices() if week <= notice.observed_at < week + WEEK]
+    return [notice for notice in store.notices(damaged=Damage()) if week <= notice.observed_at < week + WEEK]
 
 
 def slowest_hosts(paces: Iterable[HostPace], *, most: int) -> Sequence[HostPace]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urljoin
 
-from linkwatch_pipeline.domain.errors import InvalidInput, NotFound, StaleWrite
+from linkwatch_pipeline.domain.errors import DamagedRecord, InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.handbook import (
     Aside,
     FileProblem,
@@ -30,7 +30,7 @@ from linkwatch_pipeline.domain.links import Link, Place, check_url
 from linkwatch_pipeline.domain.owner_map import OwnerMap
 from linkwatch_pipeline.domain.scanned_links import Scan, ScanChange
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.register import owner_to_write
 
 _ATTEMPTS = 20  # each fails only because another writer succeeded
@@ -61,10 +61,12 @@ class ScanSummary:
     """The ids of the links by what was done to them, each in id order.
 
     `files_gone` are those in which retired links stood and that this scan did not read: deleted, or of another folder.
+    `damaged` are links of found URLs that cannot be read, and were left as they are.
     """
 
     ids: dict[ScanChange, tuple[str, ...]]
     files_gone: tuple[str, ...] = ()
+    damaged: tuple[DamagedRecord, ...] = ()
 
     def count(self, change: ScanChange) -> int:
         return len(self.ids.get(change, ()))
@@ -105,7 +107,8 @@ def register_scan(
         notify: the address of the map's only team, if that is new.
         prune: whether links that a scan registered for these teams, and this one did not find, are retired.
     Raises: NotFound (no such owner), InvalidInput (a file of nobody, nothing to compare with), ConflictingContent (the
-        team has another address); nothing is written then.
+        team has another address), DamagedRecord (a link whose URL cannot be read might be any of these; one with
+        `prune`, since nobody knows whether it is to be retired); nothing is written then.
     """
     for _ in range(_ATTEMPTS):
         _refuse_unknown_teams(store, owners, notify)
@@ -135,6 +138,7 @@ class _Decided:
 
     ids: dict[ScanChange, list[str]] = field(default_factory=lambda: defaultdict(list))
     writes: list[tuple[Link, Link | None]] = field(default_factory=list)
+    damaged: tuple[DamagedRecord, ...] = ()
 
     def add(self, link_id: str, stored: Link | None, change: ScanChange, after: Link | None) -> None:
         self.ids[change].append(link_id)
@@ -148,14 +152,24 @@ class _Decided:
         return ScanSummary(
             ids={change: tuple(sorted(done)) for change, done in self.ids.items()},
             files_gone=tuple(sorted(stood_in.difference(files))),
+            damaged=self.damaged,
         )
 
 
 def _decide(store: Store, result: ScanResult, scan: Scan, *, prune: bool) -> _Decided:
     urls = {found.url for found in result.found}
-    watched = _watched_by_url(store, urls, prune=prune)
-    decided = _Decided()
+    damaged: dict[str, DamagedRecord] = {}
+
+    def told(error: DamagedRecord) -> None:
+        if prune or error.url is None:
+            raise error
+        damaged[error.url] = error
+
+    watched = _watched_by_url(store, urls, prune=prune, damaged=told)
+    decided = _Decided(damaged=tuple(error for url, error in damaged.items() if url in urls))
     for found in result.found:
+        if found.url in damaged:
+            continue
         stored = watched.get(found.url)
         link_id = stored.id if stored is not None else _free_id(store, found.url)
         decided.add(link_id, stored, *scan.found(found, stored))
@@ -223,13 +237,13 @@ class _Collected:
         )
 
 
-def _watched_by_url(store: Store, urls: Collection[str], *, prune: bool) -> dict[str, Link]:
+def _watched_by_url(store: Store, urls: Collection[str], *, prune: bool, damaged: Damaged) -> dict[str, Link]:
     """The link of each URL: of several, one that is not retired, then the first in id order.
 
     Only of those that the scan has to do with: with one of these URLs, or perhaps to be retired if it prunes.
     """
     watched: dict[str, Link] = {}
-    for link in store.links():
+    for link in store.links(damaged=damaged):
         if link.url not in urls and not (prune and link.places and link.retired_at is None):
             continue
         known = watched.get(link.url)

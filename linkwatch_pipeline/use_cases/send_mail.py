@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
+from linkwatch_pipeline.domain.errors import DamagedRecord, DeliveryError, DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.notices import (
     LOST_ANSWER,
@@ -25,7 +25,7 @@ from linkwatch_pipeline.domain.notices import (
     run_of_digest,
 )
 from linkwatch_pipeline.domain.redaction import fault_in_our_words
-from linkwatch_pipeline.ports import Clock, Mail, Notifier, Store
+from linkwatch_pipeline.ports import Clock, Damaged, Mail, Notifier, Store
 from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
 from linkwatch_pipeline.use_cases.set_aside import End, error_of, owner_of, set_aside
@@ -44,7 +44,7 @@ class Sender:
     """Whose notices are sent, and how.
 
     Args: as for `deliver_notices`; `address` is where mails come from, `ends_at` the monotonic time at which this
-    process ends, None for as long as it takes.
+    process ends, None for as long as it takes. `damaged` is told what a notice waits for that cannot be read.
     """
 
     store: Store
@@ -52,6 +52,7 @@ class Sender:
     clock: Clock
     address: str
     claimant: str
+    damaged: Damaged
     ends_at: float | None = None
 
     def has_time_for(self, notices: int) -> bool:
@@ -85,10 +86,19 @@ def send_mail(parts: Sender, mail: Sequence[Notice]) -> list[End]:
 
 def _deliver(parts: Sender, mail: Sequence[Notice]) -> list[End]:
     """Tell the notices of one mail; what became of each, in their order."""
-    taken = [_take(parts, found) for found in mail]
+    taken = [_take_alone(parts, found) for found in mail]
     telling = [part for part in taken if isinstance(part, _Taken)]
     sent = iter(_send(parts, telling) if telling else ())
     return [next(sent) if isinstance(part, _Taken) else part for part in taken]
+
+
+def _take_alone(parts: Sender, found: Notice) -> _Taken | End:
+    """As `_take`; a notice about which a damaged record would have to be read waits, and the rest of its mail goes."""
+    try:
+        return _take(parts, found)
+    except DamagedRecord as error:
+        parts.damaged(error)
+        return End.WAITING
 
 
 def _take(parts: Sender, found: Notice) -> _Taken | End:

@@ -18,6 +18,7 @@ from linkwatch_pipeline.domain.links import Link, check_team
 from linkwatch_pipeline.domain.tables import Schema, Table, TableRow
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url, parse_url
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.damage import unless_one_of
 from linkwatch_pipeline.use_cases.import_links import watched_by_url
 from linkwatch_pipeline.use_cases.register import ATTEMPTS
 
@@ -100,7 +101,7 @@ class _Decisions:
         self._accepted: dict[str, Link] = {}
         judged = [(row, _judged(row, judge_url)) for row in rows]
         urls = {str(url) for _, url in judged if isinstance(url, Url)}
-        self._watched: Mapping[str, Sequence[Link]] = watched_by_url(store.links(), urls)
+        self._watched: Mapping[str, Sequence[Link]] = watched_by_url(store.links(damaged=unless_one_of(urls)), urls)
         self.submissions = [self._decide(row, url) for row, url in judged]
 
     def _decide(self, row: TableRow, url: Url | str) -> Submission:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.health import FRESH_FOR
 from linkwatch_pipeline.domain.health_facts import AddressTrouble, UnseenLinks
 from linkwatch_pipeline.domain.links import Link
@@ -19,7 +20,8 @@ from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import weekly_part
 from linkwatch_pipeline.domain.timestamps import parse_utc
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.mute import list_mutes
 
 LINKS_EVERY = timedelta(days=1)
@@ -39,6 +41,7 @@ class LinkSurvey:
     watched_since: datetime | None
     unseen: UnseenLinks
     mutes: tuple[MuteView, ...]
+    damaged: tuple[DamagedRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class MailSurvey:
     taken_at: datetime
     address_troubles: tuple[AddressTrouble, ...]
     lost_copies: tuple[Notice, ...]
+    damaged: tuple[DamagedRecord, ...]
 
 
 class Surveyor:
@@ -58,9 +62,13 @@ class Surveyor:
         self._mails: MailSurvey | None = None
 
     def links(self, store: Store, *, now: datetime) -> LinkSurvey:
-        """As of the last day; anew if mutes changed, or if nothing was watched: that may have changed any minute."""
+        """As of the last day; anew if mutes changed, or if nothing was watched: that may have changed any minute.
+
+        As of the last hour where a record was damaged: somebody may have mended it.
+        """
         known, muted = self._links, tuple(store.mutes())
-        if known is None or known.watched_since is None or known.muted != muted or _is_old(known, now, LINKS_EVERY):
+        every = MAILS_EVERY if known is not None and known.damaged else LINKS_EVERY
+        if known is None or known.watched_since is None or known.muted != muted or _is_old(known, now, every):
             self._links = known = survey_links(store, muted, now=now)
         return known
 
@@ -80,11 +88,12 @@ def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> Lin
     """Read every link once (with mutes twice), and the history of those that a run may have left out."""
     watched_since: datetime | None = None
     unseen: list[Link] = []
-    for link in store.links():
+    damage = Damage()
+    for link in store.links(damaged=damage):
         if link.retired_at is not None:
             continue
         watched_since = min(watched_since or link.active_since, link.active_since)
-        if len(unseen) < MOST_UNSEEN_COUNTED and _is_unseen(store, link, now - FRESH_FOR):
+        if len(unseen) < MOST_UNSEEN_COUNTED and _is_unseen(store, link, now - FRESH_FOR, damage):
             unseen.append(link)
     return LinkSurvey(
         taken_at=now,
@@ -96,11 +105,12 @@ def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> Lin
             since=min((link.active_since for link in unseen), default=None),
             is_more=len(unseen) == MOST_UNSEEN_COUNTED,
         ),
-        mutes=tuple(list_mutes(store)) if muted else (),
+        mutes=tuple(list_mutes(store, damaged=damage)) if muted else (),
+        damaged=damage.records,
     )
 
 
-def _is_unseen(store: Store, link: Link, since: datetime) -> bool:
+def _is_unseen(store: Store, link: Link, since: datetime, damaged: Damaged) -> bool:
     """Whether a link was watched all the time since then, and nothing was observed of it.
 
     What a run allocated to it and it has passed was observed: almost all links are cleared without a query.
@@ -110,16 +120,23 @@ def _is_unseen(store: Store, link: Link, since: datetime) -> bool:
     passed = (a.run_id for a in link.allocations.values() if a.sequence <= link.last_sequence)
     if any(parse_utc(weekly_part(run_id)) >= since for run_id in passed):
         return False
-    return not any(islice(store.observations(link_id=link.id, since=since), 1))
+    try:
+        return not any(islice(store.observations(link_id=link.id, since=since), 1))
+    except DamagedRecord as error:
+        damaged(error)
+        return False
 
 
 def survey_mails(store: Store, *, now: datetime) -> MailSurvey:
     """Read every notice once."""
-    notices = [n for n in store.notices() if n.status in _ABOUT_ADDRESSES or copy_trouble(n) is not None]
+    damage = Damage()
+    everything = store.notices(damaged=damage)
+    notices = [n for n in everything if n.status in _ABOUT_ADDRESSES or copy_trouble(n) is not None]
     return MailSurvey(
         taken_at=now,
         address_troubles=tuple(_address_troubles(store, notices, now)),
         lost_copies=tuple(n for n in notices if copy_trouble(n) is not None and _is_recent(n, now)),
+        damaged=damage.records,
     )
 
 

@@ -18,6 +18,7 @@ from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Store
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
@@ -46,34 +47,36 @@ def watch_health(
         only_reads: write nothing into the store; runs are judged as they are going to be ruled on, and the next run
             records the weeks before it.
     """
-    now, rules = clock.now(), breaker or BreakerRules()
+    now, rules, damage = clock.now(), breaker or BreakerRules(), Damage()
     if store.is_import_unfinished():
         if metrics is not None:
             metrics.put("CriticalFindings", 1, at=now)
             metrics.put("Heartbeat", 1, at=now)
         return (unfinished_import(now=now),)
     if not only_reads:
-        release_notices(store, rules, now=now)
-    facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor())
+        release_notices(store, rules, now=now, damaged=damage)
+    facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor(), damage=damage)
     for gap in () if only_reads else facts.missed_weeks:
         store.create_run(gap)  # which leaves one that is recorded already as it is
     findings = verdict(facts)
     if only_reads:
-        findings = in_order([*verdict(_as_ruled(store, facts, rules)), *unreleased_runs(facts)])
+        findings = in_order([*verdict(_as_ruled(store, facts, rules, damage)), *unreleased_runs(facts)])
     if metrics is not None:
         for number in _numbers(facts, findings):
             metrics.put(number.name, number.value, unit=number.unit, at=now)
     return findings
 
 
-def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFacts:
+def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor, damage: Damage) -> HealthFacts:
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
     links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
+    for error in (*links.damaged, *mails.damaged):
+        damage(error)
     this_week = weekly_run_id(week_start(now))
     all_runs = [run for run in store.runs() if not is_missed_too_early(run, now)]
     gaps = missed_weeks(all_runs, links.watched_since, now=now)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
-    unsettled = tuple(store.notices(unsettled_only=True))
+    unsettled = tuple(store.notices(unsettled_only=True, damaged=damage))
     progress = tuple(_progress(store, run, now) for run in current if run.state is RunState.OPEN)
     return HealthFacts(
         now=now,
@@ -89,6 +92,7 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor) -> HealthFa
         lost_copies=mails.lost_copies,
         unseen=links.unseen,
         newest=max(_stamps(current, progress, unsettled), key=lambda stamp: stamp.at, default=None),
+        damaged=damage.records,
     )
 
 
@@ -105,11 +109,11 @@ def _progress(store: Store, run: Run, now: datetime) -> RunProgress:
     return RunProgress(run=run, moved_at=moved_at, due_since=due_since, resent=tuple(resent))
 
 
-def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules) -> HealthFacts:
+def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules, damage: Damage) -> HealthFacts:
     """The facts as they will be when the rulings that are due are made, and the notices follow them."""
     all_runs, ruled = list(store.runs()), dict[str, Run]()
     for run in facts.runs:
-        ruling = due_ruling(store, run, all_runs, rules, now=facts.now)
+        ruling = due_ruling(store, run, all_runs, rules, now=facts.now, damaged=damage)
         if ruling is not None:
             ruled[run.run_id] = replace(run, ruling=ruling)
     notices = (

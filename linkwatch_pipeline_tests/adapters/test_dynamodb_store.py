@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
-from linkwatch_pipeline.adapters.store.dynamodb_items import damaged, key_attributes
+from linkwatch_pipeline.adapters.store.dynamodb_items import damaged_item, key_attributes
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.domain.errors import (
     ConfigurationError,
@@ -35,6 +35,7 @@ from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
+from linkwatch_pipeline_tests.contracts.spoiling import spoil_item
 from linkwatch_pipeline_tests.simulation.cluster import simulate
 
 
@@ -149,6 +150,14 @@ class TestDaysOfNotices:
         assert list(store.notices(unsettled_only=True)) == []
         assert self.open_days(client, name) == ["OPEN#2026-09-28"]
 
+    def test_a_day_with_a_damaged_notice_stays_open(self, client: Any, name: str) -> None:
+        store = store_on(client, name, clock=StandingClock(after(days=3)))
+        observed(store, [404])
+        spoil_item(client, name, "notices", "guide:1", status="no such status")
+        assert list(store.notices(unsettled_only=True, damaged=lambda _: None)) == []
+        spoil_item(client, name, "notices", "guide:1", status="pending")
+        assert [notice.transition_id for notice in store.notices(unsettled_only=True)] == ["guide:1"]
+
     def open_days(self, client: Any, name: str) -> list[str]:
         keys = [item["sk"]["S"] for item in client.scan(TableName=name)["Items"]]
         return [key for key in keys if key.startswith("OPEN#")]
@@ -251,7 +260,7 @@ def test_items_that_contradict_each_other_are_no_outage(client: Any, name: str) 
     ],
 )
 def test_what_may_be_done_with_a_damaged_item_depends_on_what_leads_to_it(key: tuple[str, str], advice: str) -> None:
-    assert advice in str(damaged(key_attributes(key), "url is missing"))
+    assert advice in str(damaged_item(key_attributes(key), "url is missing"))
 
 
 # many workers

@@ -19,6 +19,7 @@ from linkwatch_pipeline.domain.errors import DeliveryError, DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Mail
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import due_notices, prepare_delivery
 from linkwatch_pipeline_tests.bench.result import Result
 from linkwatch_pipeline_tests.builders import MONDAY, a_run
@@ -100,7 +101,7 @@ def _play_week(office: Office, week: int, names: list[str], door: Door, chance: 
     while any(True for _ in office.store.notices(unsettled_only=True)):
         office.clock.advance(max(tick - office.clock.now(), timedelta(0)))
         tick += MINUTE
-        prepare_delivery(office.store, office.breaker, now=office.clock.now())
+        prepare_delivery(office.store, office.breaker, now=office.clock.now(), damaged=Damage())
         if due_notices(office.store, now=office.clock.now()):
             office.clock.advance(timedelta(seconds=chance.uniform(*door.begins)))
             office.deliver()

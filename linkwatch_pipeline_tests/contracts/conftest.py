@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
+from linkwatch_pipeline_tests.cloud.moto_cloud import AMAZON, moto_storage
 from linkwatch_pipeline_tests.cloud.tables import make_table
 from linkwatch_pipeline_tests.cloud.tables import open_store as open_dynamo
+from linkwatch_pipeline_tests.contracts.spoiling import spoil_item, spoil_row
 
 # Opens one and the same storage each time it is called. Can be pickled, so that another process may call it.
 OpenStore = Callable[[], Store]
@@ -27,6 +29,7 @@ class Adapter:
 
     Args:
         new: makes empty storage, given the running test and an empty folder.
+        spoil: damages a record in the storage that opens so (`spoiling`).
         examples: how many stories the state machine plays on it outside campaigns; 0 for none.
         many: more than it, or the adapter, takes or reads at once.
         beyond: tests that it cannot run, by a part of their name.
@@ -34,6 +37,7 @@ class Adapter:
     """
 
     new: Callable[[pytest.FixtureRequest, Path], OpenStore]
+    spoil: Callable[..., None]
     examples: int
     many: int
     beyond: tuple[str, ...] = ()
@@ -49,13 +53,23 @@ def dynamodb_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
     return partial(open_dynamo, cloud, make_table(cloud))
 
 
+def spoil_sqlite(opens: partial[Store], table: str, key: str, **fields: Any) -> None:
+    spoil_row(opens.args[0], table, key, **fields)
+
+
+def spoil_dynamodb(opens: partial[Store], table: str, key: str, **fields: Any) -> None:
+    *cloud, name = opens.args
+    spoil_item((cloud[0] if cloud else AMAZON).client("dynamodb"), name, table, key, **fields)
+
+
 STORES = {
-    "sqlite": Adapter(sqlite_storage, examples=40, many=1203),
-    "dynamodb": Adapter(dynamodb_storage, examples=3, many=203),
+    "sqlite": Adapter(sqlite_storage, spoil_sqlite, examples=40, many=1203),
+    "dynamodb": Adapter(dynamodb_storage, spoil_dynamodb, examples=3, many=203),
     # Pages end at 1 MB there, as they do at Amazon. It loses writes under threads, lives in one process, and copies
     # the table for each transaction.
     "moto": Adapter(
         moto_storage,
+        spoil_dynamodb,
         examples=0,
         many=0,
         outside_campaigns=("TestReadingHistory", "test_store_outbox.py::TestListing", "links_by_host", "classic"),
@@ -119,6 +133,12 @@ def many(request: pytest.FixtureRequest) -> int:
 def open_store(new_storage: Callable[[], OpenStore]) -> OpenStore:
     """Opens the test's one storage; who calls it closes the store."""
     return new_storage()
+
+
+@pytest.fixture
+def spoil(request: pytest.FixtureRequest, open_store: OpenStore) -> Callable[..., None]:
+    """Damages a record in the test's storage: `spoil("links", "guide", state="odd")`."""
+    return partial(STORES[request.node.callspec.params["new_storage"]].spoil, open_store)
 
 
 @pytest.fixture

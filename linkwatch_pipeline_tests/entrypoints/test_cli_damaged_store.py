@@ -1,10 +1,8 @@
-"""A store in which something cannot be read: every command says what, where and what to do, in one line."""
+"""A store in which something cannot be read: every command names it, and goes on where that does no harm."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,30 @@ import pytest
 
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table
+from linkwatch_pipeline_tests.contracts.spoiling import spoil_row
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 
-COMMANDS = (("links",), ("inspect",), ("inspect", "bad"), ("health",), ("health", "--json"), ("export", "{}"))
+REFUSED = (("inspect", "bad"), ("export", "{}"))
+SHOW_THE_REST = ("links", "inspect")
 
 
-def each_command(terminal: Terminal, folder: Path) -> list[str]:
-    return [terminal.refused(*(word.format(folder / "history") for word in command)) for command in COMMANDS]
+def register_two(terminal: Terminal) -> None:
+    for name in ("bad", "good"):
+        url = f"https://docs.example.com/{name}"
+        terminal.fine("register", name, url, "--owner", "docs", "--notify", "a@example.com")
+
+
+def names_it(terminal: Terminal, folder: Path, caplog: pytest.LogCaptureFixture, sentence: str) -> None:
+    """Each command says the sentence: in refusing, as a finding, or as a warning beside the rest."""
+    for command in REFUSED:
+        assert sentence in terminal.refused(*(word.format(folder / "history") for word in command))
+    assert not (folder / "history").exists()
+    for shows in SHOW_THE_REST:
+        caplog.clear()
+        said = terminal.run(shows)
+        assert (said.code, "good" in said.out, sentence in caplog.text) == (1, True, True), shows
+    found = [f for f in terminal.run("health", "--json").document["findings"] if f["code"] == "record_damaged"]
+    assert [sentence in finding["detail"] for finding in found] == [True]
 
 
 @pytest.mark.parametrize(
@@ -30,13 +45,31 @@ def each_command(terminal: Terminal, folder: Path) -> list[str]:
         ("places", "[[1]]", "places cannot be read"),
     ],
 )
-def test_a_damaged_row_is_named(terminal: Terminal, tmp_path: Path, column: str, value: str, said: str) -> None:
-    terminal.fine("register", "bad", "https://docs.example.com/guide", "--owner", "docs", "--notify", "a@example.com")
-    with closing(sqlite3.connect(terminal.home / "linkwatch.sqlite3")) as database, database:
-        database.execute(f"UPDATE links SET {column} = ?", (value,))
-    for sentence in each_command(terminal, tmp_path):
-        assert f"linkwatch.sqlite3: the row bad of links is damaged ({said}). Put a backup" in sentence
-    assert not (tmp_path / "history").exists()
+def test_a_damaged_row_is_named(
+    terminal: Terminal, tmp_path: Path, caplog: pytest.LogCaptureFixture, column: str, value: str, said: str
+) -> None:
+    register_two(terminal)
+    spoil_row(terminal.home / "linkwatch.sqlite3", "links", "bad", **{column: value})
+    sentence = f"linkwatch.sqlite3: the row bad of links is damaged ({said}). Put a backup"
+    names_it(terminal, tmp_path, caplog, sentence)
+
+
+def test_a_damaged_notice_keeps_no_other_back(terminal: Terminal, caplog: pytest.LogCaptureFixture) -> None:
+    register_two(terminal)
+    for name in ("bad", "good"):
+        terminal.fine("record", name, f"https://docs.example.com/{name}", "--sequence", "0", "--status", "404")
+    spoil_row(terminal.home / "linkwatch.sqlite3", "notices", "bad:1", status="no such status")
+    said = terminal.run("deliver")
+    assert said.code == 1
+    assert said.out.startswith("sent 1, to ")
+    assert "damaged: 1; see 'linkwatch outbox'\n" in said.out
+    caplog.clear()
+    outbox = terminal.run("outbox")
+    assert (outbox.code, "good:1" in outbox.out, "bad:1" in outbox.out) == (1, True, False)
+    assert "the row bad:1 of notices is damaged (status cannot be read)" in caplog.text
+    assert "record_damaged" in terminal.run("health").out
+    spoil_row(terminal.home / "linkwatch.sqlite3", "notices", "bad:1", status="pending")
+    assert terminal.fine("deliver").out.startswith("sent 1, to ")
 
 
 def only_its_id(item: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +92,7 @@ def test_a_damaged_item_is_named(
     tmp_path: Path,
     ministack: Cloud,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     damage: Callable[[dict[str, Any]], dict[str, Any]],
     said: str,
 ) -> None:
@@ -67,11 +101,10 @@ def test_a_damaged_item_is_named(
         monkeypatch.setenv(variable, setting)
     for variable, setting in (("PROFILE", "aws"), ("TABLE", table), ("ALLOW_ENDPOINT", "true")):
         monkeypatch.setenv(f"LINKWATCH_{variable}", setting)
-    terminal.fine("register", "bad", "https://docs.example.com/guide", "--owner", "docs", "--notify", "a@example.com")
+    register_two(terminal)
     client = ministack.client("dynamodb")
     key = {"pk": {"S": "LINK#bad"}, "sk": {"S": "STATE"}}
     client.put_item(TableName=table, Item=damage(client.get_item(TableName=table, Key=key)["Item"]))
-    for sentence in each_command(terminal, tmp_path):
-        assert f"the item LINK#bad / STATE of the DynamoDB table '{table}' is damaged ({said})" in sentence
-        assert "point-in-time restore" in sentence
-    assert not (tmp_path / "history").exists()
+    names_it(
+        terminal, tmp_path, caplog, f"the item LINK#bad / STATE of the DynamoDB table '{table}' is damaged ({said})"
+    )

@@ -28,6 +28,7 @@ from linkwatch_pipeline.domain.runs import JobStatus, Run, RunState, count_chain
 from linkwatch_pipeline.domain.telling import told_state, version_of
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Mail, Store
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import deliver_notices
 from linkwatch_pipeline.use_cases.mute import acknowledge, mute, unmute
 from linkwatch_pipeline.use_cases.release import discard_run, release_notices, release_run
@@ -248,7 +249,7 @@ class Town:
             self.senders += 1
             try:
                 if self.chance.random() < 0.1:
-                    release_notices(self._process(), RULES, now=self.clock.now())
+                    release_notices(self._process(), RULES, now=self.clock.now(), damaged=Damage())
                     continue
                 deliver_notices(
                     self._process(),

@@ -12,6 +12,7 @@ from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConflictingContent, DeliveryFailure, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import acknowledge, active_mutes, lift_mutes, list_mutes, mute, unmute
 from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
@@ -199,7 +200,7 @@ def test_a_crash_while_a_mute_is_lifted_loses_nothing(guide: Office, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(type(guide.store), "update_notice", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
         with pytest.raises(SystemExit):
-            lift_mutes(guide.store, now=guide.clock.now())
+            lift_mutes(guide.store, now=guide.clock.now(), damaged=Damage())
     assert guide.deliver() == DeliveryReport(sent=1)
 
 

@@ -15,6 +15,7 @@ from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, N
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import CLAIM_FOR, NoticeStatus
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, RunState
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport
 from linkwatch_pipeline.use_cases.release import discard_run, release_notices, release_run
 from linkwatch_pipeline.use_cases.watch_health import watch_health
@@ -125,7 +126,7 @@ def test_a_suspect_run_is_held_and_says_why(early: Office) -> None:
 
 def test_a_checker_that_lost_its_network_makes_a_suspect_run_without_any_notice(early: Office) -> None:
     early.run(dict.fromkeys(SITES, None))
-    release_notices(early.store, early.breaker, now=early.clock.now())
+    release_notices(early.store, early.breaker, now=early.clock.now(), damaged=Damage())
     ruling = ruling_of(early)
     assert ruling is not None
     assert ruling.kind is RulingKind.HELD
@@ -147,11 +148,11 @@ def test_canaries_hold_a_run(early: Office) -> None:
 
 def test_hosts_that_never_give_an_answer_do_not_hold_every_run(early: Office) -> None:
     early.run(dict.fromkeys(SITES, None))
-    release_notices(early.store, early.breaker, now=early.clock.now())
+    release_notices(early.store, early.breaker, now=early.clock.now(), damaged=Damage())
     release_run(early.store, RUN_ID, by="ops", now=early.clock.now())  # a person says that this is how they are
     early.clock.advance(timedelta(days=7))
     second = early.run(dict.fromkeys(SITES, None), run=a_run(after(days=7)))
-    release_notices(early.store, early.breaker, now=early.clock.now())
+    release_notices(early.store, early.breaker, now=early.clock.now(), damaged=Damage())
     ruling = ruling_of(early, second)
     assert ruling is not None
     assert ruling.kind is RulingKind.RELEASED
@@ -168,7 +169,7 @@ def test_a_run_may_turn_out_suspect_after_half_past_nine(early: Office) -> None:
 def test_a_notice_that_was_released_before_its_run_became_suspect_is_held_back_too(early: Office) -> None:
     early.run({"link-0": 404}, close=False)
     early.clock.advance(timedelta(minutes=30))
-    release_notices(early.store, early.breaker, now=early.clock.now())
+    release_notices(early.store, early.breaker, now=early.clock.now(), damaged=Damage())
     early.store.claim_notice("link-0:1", by="dead", now=early.clock.now())
     early.run({f"link-{n}": 404 for n in range(1, 7)}, close=False)
     assert early.deliver() == DeliveryReport(held=6, waiting=1)
@@ -231,7 +232,7 @@ def test_whoever_looks_next_finishes_a_decision_that_a_crash_cut_short(early: Of
 
 def test_a_missed_week_is_nothing_to_rule_on(early: Office) -> None:
     early.store.create_run(a_run(MONDAY, state=RunState.MISSED, closed_at=MONDAY))
-    release_notices(early.store, early.breaker, now=early.clock.now())
+    release_notices(early.store, early.breaker, now=early.clock.now(), damaged=Damage())
     ruling = ruling_of(early)
     assert ruling is not None
     assert ruling.kind is RulingKind.RELEASED

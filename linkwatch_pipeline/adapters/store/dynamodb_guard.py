@@ -9,7 +9,7 @@ from __future__ import annotations
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     Item,
     Key,
-    damaged,
+    damaged_item,
     key_attributes,
     key_of,
     number,
@@ -108,7 +108,7 @@ def _version(schema: Item | None) -> int:
     try:
         return int(schema["version"]["N"])
     except (KeyError, TypeError, ValueError) as error:
-        raise damaged(schema, "version is not a whole number") from error
+        raise damaged_item(schema, "version is not a whole number") from error
 
 
 def _mark(source: str, state: str) -> Item:

@@ -11,7 +11,7 @@ from typing import Any
 
 from linkwatch_pipeline.adapters.store.rows import LINKS
 from linkwatch_pipeline.adapters.store.table import R, Table, Undecodable
-from linkwatch_pipeline.domain.errors import StoreError, StoreUnusable
+from linkwatch_pipeline.domain.errors import DamagedRecord, StoreError
 from linkwatch_pipeline.domain.links import MAX_SEQUENCE, Link
 
 Key = tuple[str, str]
@@ -73,27 +73,30 @@ def encode(table: Table[R], record: R, key: Key, **further: Mapping[str, Any]) -
 
 
 def decode(table: Table[R], item: Mapping[str, Any]) -> R:
-    """The record of an item. Raises StoreUnusable naming item and field if it is damaged."""
+    """The record of an item. Raises DamagedRecord naming item and field if it is damaged."""
     try:
         return table.decode([_value(item.get(column)) for column in table.columns])
     except Undecodable as problem:
-        raise damaged(item, str(problem)) from problem
+        raise damaged_item(item, str(problem)) from problem
 
 
 def text_of(item: Mapping[str, Any], name: str) -> str:
-    """What an attribute says. Raises StoreUnusable if it is missing."""
+    """What an attribute says. Raises DamagedRecord if it is missing."""
     try:
         return str(item[name]["S"])
     except (KeyError, TypeError) as error:
-        raise damaged(item, f"{name} is missing") from error
+        raise damaged_item(item, f"{name} is missing") from error
 
 
-def damaged(item: Mapping[str, Any], problem: str) -> StoreUnusable:
+def damaged_item(item: Mapping[str, Any], problem: str) -> DamagedRecord:
     """What to raise for an item that nobody can read. Args: problem: such as `url is missing`."""
     pk, sk = key_of(item)
-    return StoreUnusable(
+    url = _value(item.get("url"))
+    return DamagedRecord(
         f"the item {pk} / {sk} of the DynamoDB table {getattr(item, 'table', 'in use')!r} is damaged ({problem}). "
-        f"Put it back from a point-in-time restore, or mend it. {_warning(pk, sk)}"
+        f"Put it back from a point-in-time restore, or mend it. {_warning(pk, sk)}",
+        record=f"{pk} / {sk}",
+        url=url if isinstance(url, str) else None,
     )
 
 

@@ -20,9 +20,12 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     transition_key_of,
 )
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICE_DELIVERY, NOTICES, RUNS
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
+from linkwatch_pipeline.ports import Damaged
 
 _ONE_DAY = timedelta(days=1)  # more than any two clocks differ
 
@@ -39,13 +42,14 @@ class DynamoOutbox:
         link_id: str | None = None,
         run_id: str | None = None,
         unsettled_only: bool = False,
+        damaged: Damaged | None = None,
     ) -> Iterator[Notice]:
         if link_id is not None:
-            found: Iterable[Notice] = self._notices_of_link(link_id)
+            found: Iterable[Notice] = self._notices_of_link(link_id, damaged)
         elif unsettled_only:
-            found = self._unsettled_notices()
+            found = self._unsettled_notices(damaged)
         else:
-            found = (notice for day in self._days_of(run_id) for notice in self._notices_of_day(day))
+            found = (notice for day in self._days_of(run_id) for notice in self._notices_of_day(day, damaged))
         for notice in found:
             in_run = run_id is None or notice.run_id == run_id
             if in_run and not (unsettled_only and notice.status.is_settled):
@@ -123,28 +127,37 @@ class DynamoOutbox:
             if first <= day and (last is None or day <= last):
                 yield day
 
-    def _notices_of_day(self, day: str) -> list[Notice]:
-        return _in_order(decode(NOTICES, item) for item in self._days.items(day))
+    def _notices_of_day(self, day: str, damaged: Damaged | None) -> list[Notice]:
+        return _in_order(readable(self._days.items(day), _notice_of, damaged))
 
-    def _unsettled_notices(self) -> Iterator[Notice]:
+    def _unsettled_notices(self, damaged: Damaged | None) -> Iterator[Notice]:
         for entry in self._days.unsettled():
             day = entry["sk"]["S"].removeprefix(OPEN_DAY)
-            unsettled = [notice for notice in self._notices_of_day(day) if not notice.status.is_settled]
+            unread: list[DamagedRecord] = []
+            notices = self._notices_of_day(day, unread.append if damaged is not None else None)
+            if damaged is not None:
+                for error in unread:
+                    damaged(error)
+            unsettled = [notice for notice in notices if not notice.status.is_settled]
             yield from unsettled
-            if not unsettled:
+            if not unsettled and not unread:  # a damaged one may be unsettled, and is to be found when it is mended
                 self._days.close(entry)
 
-    def _notices_of_link(self, link_id: str) -> list[Notice]:
+    def _notices_of_link(self, link_id: str, damaged: Damaged | None) -> list[Notice]:
         found: list[Notice] = []
         for chunk in chunks(self._table.query(f"LINK#{link_id}", prefix=TRANSITION), MOST_IN_GET):
-            keys = [key for item in chunk if (key := notice_key_of(item)) is not None]
-            found.extend(decode(NOTICES, item) for item in self._table.get_many(keys).values())
+            keys = [key for key in readable(chunk, notice_key_of, damaged) if key is not None]
+            found.extend(readable(self._table.get_many(keys).values(), _notice_of, damaged))
         return _in_order(found)
 
     def _notice_item(self, transition_id: str) -> Item | None:
         transition = self._table.get(transition_key_of(transition_id))
         key = notice_key_of(transition) if transition is not None else None
         return self._table.get(key) if key is not None else None
+
+
+def _notice_of(item: Item) -> Notice:
+    return decode(NOTICES, item)
 
 
 def _in_order(notices: Iterable[Notice]) -> list[Notice]:

@@ -15,7 +15,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     Item,
     Key,
     StoredItem,
-    damaged,
+    damaged_item,
     encode,
     key_attributes,
     key_of,
@@ -30,10 +30,11 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, following, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.rows import LINKS
 from linkwatch_pipeline.domain.links import LONG_FIELDS, Link
 from linkwatch_pipeline.domain.timestamps import format_utc
-from linkwatch_pipeline.ports import Clock
+from linkwatch_pipeline.ports import Clock, Damaged
 
 MOST_INSIDE = 300  # bytes in the link's own item, which with them mostly stays below 1 KB
 PART_BYTES = 60_000  # an item takes 400 KB; a batch of 100 parts stays below the 16 MB that one read answers
@@ -52,19 +53,23 @@ class LinkParts:
 
     def whole(self, item: Item) -> Link:
         """The link of an item, as it was when the item was read. Raises Conflict if that is over."""
-        (link,) = self.whole_many([item])
+        ((_, link),) = self.whole_many([item])
         if link is not None:
             return link
         now = self._table.get(key_of(item))
         # One that is being written has the old name beside the new one until somebody tidies.
         if now is not None and _name_of(now) == _name_of(item) and not is_marked(now):
-            raise damaged(item, "it names parts that are not there")
+            raise damaged_item(item, "it names parts that are not there")
         raise Conflict
 
-    def whole_many(self, items: Sequence[Item]) -> list[Link | None]:
-        """The links of items; None for one that was changed since it was read."""
-        parts = self._table.get_many(key for item in items for key in _part_keys(item))
-        return [_with_parts(item, parts) for item in items]
+    def whole_many(self, items: Iterable[Item], damaged: Damaged | None = None) -> Iterator[tuple[Item, Link | None]]:
+        """Items with their links; None for one that was changed since it was read.
+
+        Args: damaged: as in `ports.damaged`.
+        """
+        named = list(readable(items, lambda item: (item, _part_keys(item)), damaged))
+        parts = self._table.get_many(key for _, keys in named for key in keys)
+        return readable(named, lambda each: (each[0], _with_parts(*each, parts)), damaged)
 
     def item_of(self, link: Link, *, was: Item | None = None, stored: Link | None = None) -> Item:
         """The item of a link whose parts are there. What they say is written only if it is not what is stored.
@@ -172,19 +177,18 @@ def _part_keys(item: Item) -> list[Key]:
     try:
         name, count = item[_NAME]["S"], int(item[_COUNT]["N"])
     except (KeyError, TypeError, ValueError) as error:
-        raise damaged(item, f"{_NAME} or {_COUNT} cannot be read") from error
+        raise damaged_item(item, f"{_NAME} or {_COUNT} cannot be read") from error
     return [part_key(key_of(item)[0], name, place) for place in range(count)]
 
 
-def _with_parts(item: Item, parts: Mapping[Key, Any]) -> Link | None:
-    keys = _part_keys(item)
+def _with_parts(item: Item, keys: Sequence[Key], parts: Mapping[Key, Any]) -> Link | None:
     if not keys:
         return link_of(item)
     if any(key not in parts for key in keys):
         return None
     said = "".join(text_of(parts[key], _TEXT) for key in keys).split("\n")
     if len(said) != len(LONG_FIELDS):
-        raise damaged(item, "its parts cannot be read")
+        raise damaged_item(item, "its parts cannot be read")
     return link_of(
         StoredItem({**item, **dict(zip(LONG_FIELDS, map(text, said), strict=True))}, getattr(item, "table", ""))
     )

@@ -27,9 +27,11 @@ from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, 
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.rows import LINKS, OWNERS
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError, StoreUnavailable
 from linkwatch_pipeline.domain.links import Link, Owner, in_brief
+from linkwatch_pipeline.ports import Damaged
 
 
 class DynamoRegistry:
@@ -67,17 +69,19 @@ class DynamoRegistry:
 
         return self._table.patience.until_undisturbed(attempt)
 
-    def links(self, *, owner: str | None = None) -> Iterator[Link]:
+    def links(self, *, owner: str | None = None, damaged: Damaged | None = None) -> Iterator[Link]:
         if owner is None:
-            return self._existing(entry["sk"]["S"] for entry in self._table.query(LINK_LIST))
+            return self._existing((entry["sk"]["S"] for entry in self._table.query(LINK_LIST)), damaged)
         entries = self._table.query(f"OWNER#{owner}", prefix="LINK#")
         ids = (entry["sk"]["S"].removeprefix("LINK#") for entry in entries)
-        return (link for link in self._existing(ids) if link.owner == owner)
+        return (link for link in self._existing(ids, damaged) if link.owner == owner)
 
-    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
+    def links_by_host(
+        self, *, after_host: str | None = None, brief: bool = False, damaged: Damaged | None = None
+    ) -> Iterator[Link]:
         entries = self._table.query(HOST_LIST, after=None if after_host is None else behind_host(after_host))
         for chunk in chunks((split_host_entry(entry) for entry in entries), MOST_IN_GET):
-            links = {link.id: link for link in self._existing((id_ for _, id_ in chunk), brief=brief)}
+            links = {link.id: link for link in self._existing((id_ for _, id_ in chunk), damaged, brief=brief)}
             for host, link_id in chunk:
                 # A link that moved has left an entry on its old host.
                 if link_id in links and links[link_id].host == host:
@@ -100,18 +104,23 @@ class DynamoRegistry:
             if (seen := self._journal.visible(item)) is not None:
                 yield decode(OWNERS, seen)
 
-    def _existing(self, link_ids: Iterable[str], *, brief: bool = False) -> Iterator[Link]:
+    def _existing(self, link_ids: Iterable[str], damaged: Damaged | None, *, brief: bool = False) -> Iterator[Link]:
         """The links that there are, in the order of their ids as given."""
         for chunk in chunks(link_ids, MOST_IN_GET):
             found = self._table.get_many(link_key(link_id) for link_id in chunk)
-            visible = (self._journal.visible(found.get(link_key(link_id))) for link_id in chunk)
+            visible = readable((found.get(link_key(link_id)) for link_id in chunk), self._journal.visible, damaged)
             items = [item for item in visible if item is not None]
             if brief:
-                yield from (in_brief(link_of(item)) for item in items)
+                yield from readable(items, lambda item: in_brief(link_of(item)), damaged)
                 continue
-            for item, link in zip(items, self._parts.whole_many(items), strict=True):
-                if (seen := link or self.get_link(link_id_of(item))) is not None:
-                    yield seen
+            for link in readable(self._parts.whole_many(items, damaged), self._as_it_is_now, damaged):
+                if link is not None:
+                    yield link
+
+    def _as_it_is_now(self, read: tuple[Item, Link | None]) -> Link | None:
+        """A link of `LinkParts.whole_many`, read again if it was changed since."""
+        item, link = read
+        return link or self.get_link(link_id_of(item))
 
     def _owner_change(self, owner: Owner) -> Change | None:
         key = owner_key(owner.team)

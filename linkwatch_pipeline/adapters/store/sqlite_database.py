@@ -7,15 +7,18 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
 
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.sqlite_errors import in_our_words
 from linkwatch_pipeline.adapters.store.sqlite_schema import prepare
 from linkwatch_pipeline.adapters.store.sqlite_transactions import Group, Transaction, alone, roll_back, within
 from linkwatch_pipeline.adapters.store.table import R, Row, Table
 from linkwatch_pipeline.domain.errors import StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.ports import Damaged
 
 BUSY_TIMEOUT = timedelta(seconds=5)
 # A stream reads so many rows at a time and holds neither a lock nor a snapshot in between.
@@ -122,11 +125,19 @@ class Database:
             return [table.decode(row) for row in found]
 
     def stream(
-        self, table: Table[R], *conditions: str, values: Sequence[Any] = (), order: tuple[str, ...], after: Row = ()
+        self,
+        table: Table[R],
+        *conditions: str,
+        values: Sequence[Any] = (),
+        order: tuple[str, ...],
+        after: Row = (),
+        damaged: Damaged | None = None,
     ) -> Iterator[R]:
         """The records that satisfy all conditions, sorted by `order`, which has to identify a row.
 
-        Args: after: begin behind the row with these values of `order`.
+        Args:
+            after: begin behind the row with these values of `order`.
+            damaged: as in `ports.damaged`.
         Rows written meanwhile may or may not be seen; no row is seen twice.
         """
         columns = ", ".join(order)
@@ -137,13 +148,14 @@ class Database:
             sql = f"{table.select} WHERE {wanted} ORDER BY {columns} LIMIT {STREAM_ROWS}"
             with self._lock, in_our_words(self._path):
                 rows = self._connection.execute(sql, (*values, *after)).fetchall()
-            for row in rows:
-                with in_our_words(self._path):
-                    record = table.decode(row)
-                yield record
+            yield from readable(rows, partial(self._decoded, table), damaged)
             if len(rows) < STREAM_ROWS:
                 return
             after = tuple(rows[-1][position] for position in positions)
+
+    def _decoded(self, table: Table[R], row: Row) -> R:
+        with in_our_words(self._path):
+            return table.decode(row)
 
 
 def _keep_name(folder: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linkwatch_pipeline.adapters.store.table import Undecodable
-from linkwatch_pipeline.domain.errors import NotFound, StoreError, StoreUnavailable, StoreUnusable
+from linkwatch_pipeline.domain.errors import DamagedRecord, NotFound, StoreError, StoreUnavailable, StoreUnusable
 
 
 def primary_code(error: sqlite3.Error) -> int | None:
@@ -25,9 +25,12 @@ def in_our_words(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _translated(error, path) from error
     except Undecodable as error:
-        raise StoreUnusable(
-            f"{path}: the row {', '.join(map(str, error.key))} of {error.table} is damaged ({error}). "
-            "Put a backup in its place, or mend the row with an SQLite tool."
+        key = ", ".join(map(str, error.key))
+        raise DamagedRecord(
+            f"{path}: the row {key} of {error.table} is damaged ({error}). "
+            "Put a backup in its place, or mend the row with an SQLite tool.",
+            record=f"{error.table}: {key}",
+            url=error.url,
         ) from error
 
 

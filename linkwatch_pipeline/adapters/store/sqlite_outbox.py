@@ -9,6 +9,7 @@ from linkwatch_pipeline.adapters.store.rows import MUTES, NOTICE_DELIVERY, NOTIC
 from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.domain.mutes import Mute
 from linkwatch_pipeline.domain.notices import Notice, claimed, is_claimable
+from linkwatch_pipeline.ports import Damaged
 
 # Word for word the condition of the index notices_unsettled, or SQLite would not use it.
 _UNSETTLED = "status NOT IN ('sent', 'delivered', 'bounced', 'complained', 'muted', 'discarded')"
@@ -25,13 +26,14 @@ class SqliteOutbox:
         link_id: str | None = None,
         run_id: str | None = None,
         unsettled_only: bool = False,
+        damaged: Damaged | None = None,
     ) -> Iterator[Notice]:
         # notices_by_link, notices_by_run, notices_unsettled or notices_by_age: all in this order.
         filters = {"link_id = ?": link_id, "run_id = ?": run_id}
         used = {condition: value for condition, value in filters.items() if value is not None}
         conditions = [*used, _UNSETTLED] if unsettled_only else [*used]
         order = ("created_at", "transition_id")
-        return self._database.stream(NOTICES, *conditions, values=tuple(used.values()), order=order)
+        return self._database.stream(NOTICES, *conditions, values=tuple(used.values()), order=order, damaged=damaged)
 
     def get_notice(self, transition_id: str) -> Notice | None:
         return self._database.get(NOTICES, transition_id)

@@ -9,6 +9,7 @@ from linkwatch_pipeline.adapters.store.sqlite_database import Database
 from linkwatch_pipeline.adapters.store.sqlite_transactions import Transaction
 from linkwatch_pipeline.domain.errors import StaleWrite
 from linkwatch_pipeline.domain.links import Link, Owner, in_brief
+from linkwatch_pipeline.ports import Damaged
 
 
 class SqliteRegistry:
@@ -30,16 +31,18 @@ class SqliteRegistry:
         link = self._database.get(LINKS, link_id)
         return in_brief(link) if link is not None and brief else link
 
-    def links(self, *, owner: str | None = None) -> Iterator[Link]:
+    def links(self, *, owner: str | None = None, damaged: Damaged | None = None) -> Iterator[Link]:
         if owner is None:
-            return self._database.stream(LINKS, order=("id",))
+            return self._database.stream(LINKS, order=("id",), damaged=damaged)
         # links_by_owner
-        return self._database.stream(LINKS, "owner = ?", values=(owner,), order=("id",))
+        return self._database.stream(LINKS, "owner = ?", values=(owner,), order=("id",), damaged=damaged)
 
-    def links_by_host(self, *, after_host: str | None = None, brief: bool = False) -> Iterator[Link]:
+    def links_by_host(
+        self, *, after_host: str | None = None, brief: bool = False, damaged: Damaged | None = None
+    ) -> Iterator[Link]:
         # links_by_host. U+10FFFF sorts after every id, so a stream can begin behind a host's last link.
         after = () if after_host is None else (after_host, "\U0010ffff")
-        links = self._database.stream(LINKS, order=("host", "id"), after=after)
+        links = self._database.stream(LINKS, order=("host", "id"), after=after, damaged=damaged)
         return map(in_brief, links) if brief else links
 
     def put_owner(self, owner: Owner) -> None:

@@ -14,10 +14,16 @@ _WORDS = {int: "a whole number", str: "a text"}
 
 
 class Undecodable(ValueError):
-    """A row that is no record. It quotes nothing of what the row holds. Args: key: what identifies the row."""
+    """A row that is no record. It quotes nothing of what the row holds.
 
-    def __init__(self, table: str, key: Row, field: str, problem: str) -> None:
+    Args:
+        key: what identifies the row.
+        url: its column of that name, if it has one that can be read.
+    """
+
+    def __init__(self, table: str, key: Row, field: str, problem: str, url: str | None) -> None:
         super().__init__(f"{field} {problem}")
+        self.url = url
         self.table = table
         self.key = key
         self.field = field
@@ -109,7 +115,8 @@ class Table(Generic[R]):
 
     def _undecodable(self, row: Sequence[Any], index: int, problem: str) -> Undecodable:
         key = tuple(row[self.columns.index(column)] for column in self.key)
-        return Undecodable(self.name, key, self.columns[index], problem)
+        url = row[self.columns.index("url")] if "url" in self.columns else None
+        return Undecodable(self.name, key, self.columns[index], problem, url if isinstance(url, str) else None)
 
     def update(self, record: R, columns: Sequence[str] = ()) -> tuple[str, Row]:
         """The statement and values that write `columns` (all beside the key if none is named) of the record's row."""

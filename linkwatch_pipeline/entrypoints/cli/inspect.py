@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
+from linkwatch_pipeline.entrypoints.cli.opening import exit_code_of, open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 @click.option("--run", "run_id", metavar="ID", help="A run instead: its summary, its hosts, its transcript.")
 @values.as_json
 @click.pass_context
-def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_json: bool) -> None:
+def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_json: bool) -> int:
     """Show everything about a link, about all of them, or about a run."""
     from linkwatch_pipeline.entrypoints.cli import documents
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.inspect import inspect_links, inspect_run
 
     if link_id is not None and run_id is not None:
@@ -36,24 +37,29 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
             view = inspect_run(app.store, run_id=run_id, now=app.clock.now())
             agreed = app.settings.allowances
             print_json(documents.run_document(view, agreed)) if as_json else _print_run(view, agreed)
-            return
-        history = inspect_links(app.store, link_id=link_id, now=app.clock.now())
+            return 0
+        damage = Damage()
+        history = inspect_links(app.store, link_id=link_id, now=app.clock.now(), damaged=damage)
     print_json(documents.history_document(history)) if as_json else _print_history(history)
+    return exit_code_of(damage)
 
 
 @click.command()
 @values.as_json
 @click.pass_context
-def outbox(context: click.Context, as_json: bool) -> None:
+def outbox(context: click.Context, as_json: bool) -> int:
     """List the notices and how their delivery stands."""
     from linkwatch_pipeline.entrypoints.cli.documents import notice_document
+    from linkwatch_pipeline.use_cases.damage import Damage
 
+    damage = Damage()
     with open_app(context, if_unfinished=warn) as app:
-        notices = list(app.store.notices())
+        notices = list(app.store.notices(damaged=damage))
     if as_json:
         print_json([notice_document(notice) for notice in notices])
-        return
-    _print_notices(notices)
+    else:
+        _print_notices(notices)
+    return exit_code_of(damage)
 
 
 def _print_history(history: History) -> None:

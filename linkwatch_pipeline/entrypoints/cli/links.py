@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
+from linkwatch_pipeline.entrypoints.cli.opening import exit_code_of, open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json_list, print_long_table, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
@@ -122,24 +122,27 @@ def retire(context: click.Context, link_id: str) -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
 @values.as_json
 @click.pass_context
-def links(context: click.Context, owner: str | None, state: str | None, as_json: bool) -> None:
+def links(context: click.Context, owner: str | None, state: str | None, as_json: bool) -> int:
     """List the links."""
     from linkwatch_pipeline.domain.links import LinkState
     from linkwatch_pipeline.domain.mutes import mute_of
     from linkwatch_pipeline.entrypoints.cli.documents import link_document
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.register import list_links
 
+    damage, wanted_state = Damage(), LinkState(state) if state is not None else None
     with open_app(context, if_unfinished=warn) as app:
         store, mutes, now = app.store, list(app.store.mutes()), app.clock.now()
 
         def found() -> Iterator[LinkAndMute]:
-            wanted = list_links(store, owner=owner, state=LinkState(state) if state is not None else None)
+            wanted = list_links(store, owner=owner, state=wanted_state, damaged=damage)
             return ((link, mute_of(mutes, link.id, link.host, now=now)) for link in wanted)
 
         if as_json:
             print_json_list(link_document(link, mute) for link, mute in found())
         else:
             print_links(found)
+    return exit_code_of(damage)
 
 
 def print_links(found: Callable[[], Iterator[LinkAndMute]]) -> None:

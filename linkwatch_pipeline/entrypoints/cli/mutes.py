@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app, warn
+from linkwatch_pipeline.entrypoints.cli.opening import exit_code_of, open_app, warn
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -64,13 +64,15 @@ def unmute(context: click.Context, target: str) -> None:
 @click.command()
 @values.as_json
 @click.pass_context
-def mutes(context: click.Context, as_json: bool) -> None:
+def mutes(context: click.Context, as_json: bool) -> int:
     """List the mutes, those that ended included."""
     from linkwatch_pipeline.entrypoints.cli.documents import mute_document
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.mute import list_mutes
 
+    damage = Damage()
     with open_app(context, if_unfinished=warn) as app:
-        views, now = list_mutes(app.store), app.clock.now()
+        views, now = list_mutes(app.store, damaged=damage), app.clock.now()
     if as_json:
         print_json([mute_document(view, now=now) for view in views])
     elif not views:
@@ -80,6 +82,7 @@ def mutes(context: click.Context, as_json: bool) -> None:
             ("MUTED", "UNTIL", "LINKS", "BROKEN", "BY", "REASON"),
             ((v.mute.target, _until(v.mute, now), v.links, v.broken, v.mute.muted_by, v.mute.reason) for v in views),
         )
+    return exit_code_of(damage)
 
 
 def _until(mute: Mute, now: datetime) -> str:

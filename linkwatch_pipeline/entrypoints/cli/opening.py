@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.adapters.home import Home
     from linkwatch_pipeline.bootstrap import App
     from linkwatch_pipeline.ports import Progress
+    from linkwatch_pipeline.use_cases.damage import Damage
 
 
 def home_folder(context: click.Context) -> Path:
@@ -65,6 +66,11 @@ def look_for_half_an_import(app: App, if_unfinished: Callable[[ImportUnfinished]
     # An SQLite file takes a history whole or not at all.
     if app.on_aws and app.store.is_import_unfinished():
         if_unfinished(ImportUnfinished())
+
+
+def exit_code_of(damage: Damage) -> int:
+    """What a command ends with that showed what it could read; the log named the rest."""
+    return 1 if damage.records else 0
 
 
 def announce(home: Home) -> None:

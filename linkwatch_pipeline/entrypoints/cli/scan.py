@@ -12,6 +12,7 @@ from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from linkwatch_pipeline.domain.errors import DamagedRecord
     from linkwatch_pipeline.domain.handbook import FoundUrl, ScanResult
     from linkwatch_pipeline.domain.owner_map import OwnerMap
     from linkwatch_pipeline.use_cases.scan import ScanSummary
@@ -68,9 +69,11 @@ def scan(
         reader=HandbookReader(),
         judge_address=scanning_policy(home_folder(context)).judge_address,
     )
+    damaged: tuple[DamagedRecord, ...] = ()
     if owners is not None and not dry_run:
         with open_app(context) as app:
             summary = register_scan(app.store, result, owners=owners, notify=notify, now=app.clock.now(), prune=prune)
+        damaged = summary.damaged
         if not as_json:
             _tell_done(summary)
     if as_json:
@@ -78,7 +81,9 @@ def scan(
     elif dry_run:
         print_table(("URL", "PLACES"), ((found.url, _places(found)) for found in result.found))
     _tell_rest(result)
-    return EXIT_NOT_FINE if result.problems else 0
+    for error in damaged:
+        note(f"left as it is: {error}")
+    return EXIT_NOT_FINE if result.problems or damaged else 0
 
 
 def _owners(owner: str | None, owners_file: Path | None) -> OwnerMap | None:

@@ -1,0 +1,50 @@
+"""What a use case does about records that cannot be read: each costs itself and is named (docs/decisions/0046)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from linkwatch_pipeline.domain.errors import DamagedRecord
+from linkwatch_pipeline.ports import Damaged
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Damage:
+    """Collects the damaged records that a use case met (it is a `Damaged`): each once, and each is logged."""
+
+    def __init__(self) -> None:
+        self._met: dict[str, DamagedRecord] = {}
+
+    def __call__(self, error: DamagedRecord) -> None:
+        if str(error) not in self._met:
+            self._met[str(error)] = error
+            logger.warning("left out: %s", error, extra={"action": "left_out", "record": error.record})
+
+    @property
+    def records(self) -> tuple[DamagedRecord, ...]:
+        return tuple(self._met.values())
+
+
+def each_alone(things: Iterable[T], do: Callable[[T], object], damaged: Damaged) -> None:
+    """Do it for each thing. One for which a damaged record would have to be read is told, and the others follow."""
+    for thing in things:
+        try:
+            do(thing)
+        except DamagedRecord as error:
+            damaged(error)
+
+
+def unless_one_of(urls: Iterable[str]) -> Damaged:
+    """For who has to know whether these URLs are watched: raises if a damaged link may be one of theirs."""
+    asked = frozenset(urls)
+
+    def told(error: DamagedRecord) -> None:
+        if error.url is None or error.url in asked:
+            raise error
+
+    return told

@@ -1,0 +1,33 @@
+"""Damages what a store holds, as a hand, a bug or a newer tool would."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from linkwatch_pipeline.adapters.store.rows import LINKS, TABLES
+
+
+def spoil_row(path: Path, table: str, key: str, **fields: Any) -> None:
+    """Args: key: of the row; of a job its link. fields: what its columns hold afterwards."""
+    columns = ", ".join(f"{field} = ?" for field in fields)
+    with closing(sqlite3.connect(path)) as database, database:
+        changed = database.execute(
+            f"UPDATE {table} SET {columns} WHERE {TABLES[table].key[-1]} = ?", (*fields.values(), key)
+        )
+        assert changed.rowcount == 1
+
+
+def spoil_item(client: Any, name: str, table: str, key: str, **fields: Any) -> None:
+    """As `spoil_row`, of links and notices in the DynamoDB table `name`."""
+    found = [item for item in client.scan(TableName=name)["Items"] if _is_at(item, table, key)]
+    [item] = found
+    said = {field: {"S": value} if isinstance(value, str) else {"N": str(value)} for field, value in fields.items()}
+    client.put_item(TableName=name, Item={**item, **said})
+
+
+def _is_at(item: dict[str, Any], table: str, key: str) -> bool:
+    pk, sk = item["pk"]["S"], item["sk"]["S"]
+    return (pk, sk) == (f"LINK#{key}", "STATE") if table == LINKS.name else pk.startswith("OUTBOX#") and sk == key

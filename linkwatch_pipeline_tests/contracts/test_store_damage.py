@@ -1,0 +1,116 @@
+"""What every store promises about records that cannot be read: one costs itself, and is named (decision 0046)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from linkwatch_pipeline.domain.errors import DamagedRecord
+from linkwatch_pipeline.domain.links import Owner, Place
+from linkwatch_pipeline.ports import Damaged, Store
+from linkwatch_pipeline.use_cases.move_history import everything
+from linkwatch_pipeline_tests.builders import RUN_ID, a_link, after, an_observation, dispatched
+
+Spoil = Callable[..., None]
+NAMES = ("a", "bad", "c")
+
+
+@pytest.fixture
+def links(store: Store) -> Store:
+    """Three links, the middle one long."""
+    places = tuple(Place(file=f"pages/{n:04}.md", line=7) for n in range(100))
+    for name in NAMES:
+        store.save_link(a_link(name, places=places if name == "bad" else ()), replaces=None)
+    return store
+
+
+@pytest.fixture
+def notices(links: Store) -> Store:
+    """A notice of each of the links, all of one run."""
+    jobs = dispatched(links, [a_link(name) for name in NAMES])
+    for minute, job in enumerate(jobs):
+        link = links.get_link(job.link_id)
+        assert link is not None
+        links.record(an_observation(link, 404, job=job), default_confirm=1, now=after(minutes=minute))
+    return links
+
+
+def read(found: Callable[[Damaged], Iterable[Any]]) -> tuple[list[str], list[DamagedRecord]]:
+    """The ids of what a list holds, and what it told."""
+    told: list[DamagedRecord] = []
+    return [getattr(record, "transition_id", None) or record.id for record in found(told.append)], told
+
+
+LINK_LISTS: dict[str, Callable[[Store, Damaged | None], Iterable[Any]]] = {
+    "all": lambda store, damaged: store.links(damaged=damaged),
+    "of an owner": lambda store, damaged: store.links(owner="docs-team", damaged=damaged),
+    "by host": lambda store, damaged: store.links_by_host(damaged=damaged),
+    "in brief": lambda store, damaged: store.links_by_host(brief=True, damaged=damaged),
+}
+NOTICE_LISTS: dict[str, Callable[[Store, Damaged | None], Iterable[Any]]] = {
+    "all": lambda store, damaged: store.notices(damaged=damaged),
+    "unsettled": lambda store, damaged: store.notices(unsettled_only=True, damaged=damaged),
+    "of a run": lambda store, damaged: store.notices(run_id=RUN_ID, damaged=damaged),
+}
+
+
+@pytest.mark.parametrize("which", LINK_LISTS)
+def test_a_damaged_link_is_left_out_and_told(links: Store, spoil: Spoil, which: str) -> None:
+    spoil("links", "bad", state="no such state")
+    names, told = read(lambda damaged: LINK_LISTS[which](links, damaged))
+    assert names == ["a", "c"]
+    [error] = told
+    assert "bad" in error.record
+    assert "state cannot be read" in str(error)
+    assert error.url == a_link().url
+    with pytest.raises(DamagedRecord, match="state cannot be read"):
+        list(LINK_LISTS[which](links, None))
+
+
+@pytest.mark.parametrize("which", NOTICE_LISTS)
+def test_a_damaged_notice_is_left_out_and_told(notices: Store, spoil: Spoil, which: str) -> None:
+    spoil("notices", "bad:1", status="no such status")
+    names, told = read(lambda damaged: NOTICE_LISTS[which](notices, damaged))
+    assert names == ["a:1", "c:1"]
+    [error] = told
+    assert "bad:1" in error.record
+    assert "status cannot be read" in str(error)
+    with pytest.raises(DamagedRecord, match="status cannot be read"):
+        list(NOTICE_LISTS[which](notices, None))
+
+
+def test_the_notices_of_a_link_are_its_own_matter(notices: Store, spoil: Spoil) -> None:
+    spoil("notices", "bad:1", to_state="no such state")
+    assert read(lambda damaged: notices.notices(link_id="a", damaged=damaged)) == (["a:1"], [])
+    names, [error] = read(lambda damaged: notices.notices(link_id="bad", damaged=damaged))
+    assert (names, "bad:1" in error.record) == ([], True)
+
+
+def test_who_asks_for_the_record_itself_is_told_and_nothing_is_written_over_it(notices: Store, spoil: Spoil) -> None:
+    link, notice = notices.get_link("bad"), notices.get_notice("bad:1")
+    assert link is not None
+    assert notice is not None
+    spoil("links", "bad", state="no such state")
+    spoil("notices", "bad:1", status="no such status")
+    for attempt in (
+        lambda: notices.get_link("bad"),
+        lambda: notices.save_link(link, replaces=link),
+        lambda: notices.record(an_observation(link, sequence=7), default_confirm=1, now=after(hours=1)),
+        lambda: notices.get_notice("bad:1"),
+        lambda: notices.claim_notice("bad:1", by="sender", now=after(hours=1)),
+        lambda: notices.update_notice(notice, replaces=notice),
+        lambda: list(everything(notices)),
+    ):
+        with pytest.raises(DamagedRecord, match="bad"):
+            attempt()
+
+
+def test_once_it_is_mended_all_of_it_is_there(notices: Store, spoil: Spoil) -> None:
+    notices.put_owner(Owner(team="docs-team", address="docs@example.com"))
+    before = list(everything(notices))
+    spoil("notices", "bad:1", status="no such status")
+    read(lambda damaged: notices.notices(unsettled_only=True, damaged=damaged))
+    spoil("notices", "bad:1", status="pending")
+    assert list(everything(notices)) == before
