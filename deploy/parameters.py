@@ -131,6 +131,8 @@ def _problems(described: Mapping[str, Any], value: str) -> Iterator[str]:
         yield f"must be one of {', '.join(map(str, described['AllowedValues']))}"
     if "AllowedPattern" in described and not re.fullmatch(described["AllowedPattern"], value):
         yield described.get("ConstraintDescription", f"must look like {described['AllowedPattern']}").rstrip(".")
+    if len(value) > int(described.get("MaxLength", len(value))):
+        yield f"must have at most {described['MaxLength']} characters"
     if described["Type"] == "Number":
         lowest, highest = described.get("MinValue", 0), described.get("MaxValue", float("inf"))
         if not re.fullmatch(r"[0-9]{1,15}", value) or not lowest <= int(value) <= highest:

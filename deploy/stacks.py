@@ -120,7 +120,7 @@ class Deployment:
                 variables.update(known["Environment"]["Variables"])
         chosen = {name.removeprefix("LINKWATCH_").lower(): value for name, value in variables.items()}
         values = {key: KINDS[key].read(chosen[key]) for key in KINDS if chosen.get(key) and key not in NOT_OF_A_HOME}
-        return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+        return "\n".join(f"{key} = {_as_toml(value)}" for key, value in values.items())
 
     def _check(self, settings: Mapping[str, str], templates: Mapping[str, Any]) -> None:
         check_settings(settings, templates)
@@ -220,6 +220,12 @@ class Deployment:
 
 def _those_of(parameters: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name in parameters}
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_as_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _setting(text: str) -> tuple[str, str]:

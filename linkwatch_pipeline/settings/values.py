@@ -57,7 +57,10 @@ def _host_name(name: str, setting: str) -> str:
 
 def _check_allowances(value: object) -> Mapping[str, Allowance]:
     if not isinstance(value, Mapping):
-        raise ValueError('a table, such as {"docs.example.com" = {visits = 2, agreed_with = "Ada, docs team"}}')
+        raise ValueError(
+            'a table, such as {"docs.example.com" = {visits = 2, agreed_with = "Ada, docs team"}}; in a variable JSON, '
+            'such as {"docs.example.com": {"visits": 2, "agreed_with": "Ada, docs team"}}'
+        )
     return {_host_name(str(name), "allowances"): _allowance(str(name), entry) for name, entry in value.items()}
 
 

@@ -94,12 +94,14 @@ def test_what_is_deployed_is_there_stays_and_goes(cloud: Cloud) -> None:
 def test_a_home_of_the_printed_lines_does_as_the_functions_do(cloud: Cloud, tmp_path: Path) -> None:
     given = {"MailFrom": "links@docs.example.com", "AllowedHosts": "docs.example.com,example.org", "Confirm": "3"}
     given |= {"Breaker": "false", "Canaries": "one,two", "MaximumConcurrency": "7", "MetricsNamespace": "theirs"}
+    given |= {"Allowances": '{"docs.example.com": {"visits": 2, "agreed_with": "Ada \\"docs\\", Köln"}}'}
     code, printed, said = stacks(cloud, "deploy", *settings(**REQUIRED | given), name="home")
     assert code == 0, said
     (tmp_path / "linkwatch.toml").write_text(printed, encoding="utf-8")
     home = asdict(load_settings(tmp_path / "linkwatch.toml", env={}))
     assert (home["mail"], home["mail_from"]) == ("ses", "links@docs.example.com")
     assert (home["ses_configuration_set"], home["confirm"]) == ("home-mails", 3)
+    assert home["allowances"]["docs.example.com"] == {"visits": 2, "agreed_with": 'Ada "docs", Köln'}
     functions = cloud.client("lambda")
     for function in ("check", "dispatch", "health", "mail-events", "notify"):
         known = functions.get_function_configuration(FunctionName=f"home-{function}")["Environment"]["Variables"]
@@ -188,6 +190,8 @@ class TestRefusals:
             ({"Confirm": "two"}, "Confirm must be a whole number from 1 to 10, not 'two'."),
             ({"NetworkProfile": "none"}, "NetworkProfile must be one of plain, egress, not 'none'."),
             ({"Breaker": "yes"}, "Breaker must be one of true, false, not 'yes'."),
+            ({"Allowances": "docs.example.com=2"}, 'Allowances must be JSON such as {"docs.example.com": {"visits"'),
+            ({"Allowances": "{" + " " * 3000 + "}"}, "Allowances must have at most 3000 characters"),
             ({"AlertTopicArn": "team"}, "AlertTopicArn must be the ARN of a standard SNS topic, or empty, not 'team'."),
         ],
     )
@@ -201,6 +205,9 @@ class TestRefusals:
         ("given", "words"),
         [
             ({"AllowedHosts": "docs.example.com,exa mple.com"}, "AllowedHosts: 'exa mple.com' is not a host name"),
+            ({"Allowances": '{"docs.example.com": 2}'}, "Allowances: 'docs.example.com' is not described rightly"),
+            ({"Allowances": '{"x.org": {"visits": 2}}'}, "Allowances: 'x.org' has no agreed_with. Say in at most"),
+            ({"Allowances": '{"x.org": }'}, 'Allowances must be a table, such as {"docs.example.com"'),
             ({"MailFrom": "a@b@c.example"}, "MailFrom"),
             ({"Contact": "a" * 201}, "Contact must be a URL or an e-mail address of at most 200 characters"),
             ({"TableName": "no table"}, "TableName must be the name of a DynamoDB table"),

@@ -315,6 +315,38 @@ def _last(functions: Functions, name: str) -> float:
     return max(float(point["Maximum"]) for point in answer["Datapoints"])
 
 
+AGREED = {"docs.example.com": {"visits": 2, "agreed_with": "Ada, docs team, 2026-11-02"}}
+
+
+class TestAllowances:
+    def test_a_host_that_agreed_is_dispatched_into_slots_that_are_checked_side_by_side(
+        self, ministack: Cloud, world: WorldProcess
+    ) -> None:
+        with functions_on(ministack, world, LINKWATCH_ALLOWANCES=json.dumps(AGREED)) as functions:
+            store = store_on(ministack.client("dynamodb"), functions.table, clock=SystemClock())
+            register(store, *(f"http://docs.example.com/ok?{n}" for n in range(7)))
+            dispatch(functions)
+            slots = {chain.host: chain.total for chain in store.chains(RUN_ID)}
+            assert (set(slots), sum(slots.values())) == ({"docs.example.com", "docs.example.com#2"}, 7)
+            assert len(work(functions)) == 2
+            assert all(store.get_host(slot) for slot in slots)
+            store.close()
+
+    @pytest.mark.parametrize(
+        ("value", "words"),
+        [
+            ("2", r"LINKWATCH_ALLOWANCES must be a table.* JSON"),
+            ("{", r"LINKWATCH_ALLOWANCES must be a table.* JSON"),
+            ('{"docs.example.com": {"visits": 2}}', "LINKWATCH_ALLOWANCES: 'docs.example.com' has no agreed_with"),
+        ],
+    )
+    def test_without_a_word_on_who_agreed_it_refuses_to_start(self, ministack: Cloud, value: str, words: str) -> None:
+        with functions_on(ministack, LINKWATCH_ALLOWANCES=value) as functions:
+            for function in ("dispatch", "check"):
+                with pytest.raises(ConfigurationError, match=words):
+                    functions.call(function)
+
+
 class TestProcess:
     def test_without_its_settings_it_refuses_to_start(self, ministack: Cloud, world: WorldProcess) -> None:
         with functions_on(ministack, world, LINKWATCH_CONTACT="") as functions:
