@@ -12,6 +12,7 @@ from linkwatch_pipeline.adapters.clock import wait
 from linkwatch_pipeline.domain.errors import (
     ConfigurationError,
     DeadLettersElsewhere,
+    DeadLettersLost,
     MissingExtra,
     QueueError,
     StoreError,
@@ -97,6 +98,10 @@ def verify_service(settings: Settings, store: Store, queue: Queue) -> None:
     except DeadLettersElsewhere as why:
         raise ConfigurationError(
             f"the queue of the setting dead_letter_queue_url, {settings.dead_letter_queue_url}, is another: {why}"
+        ) from why
+    except DeadLettersLost as why:
+        raise ConfigurationError(
+            f"the queue of the setting dead_letter_queue_url, {settings.dead_letter_queue_url}, is not there: {why}"
         ) from why
     except QueueError as why:
         raise ConfigurationError(f"the queue of the setting queue_url, {settings.queue_url}: {why}") from why

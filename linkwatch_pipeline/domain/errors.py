@@ -16,7 +16,8 @@ LinkwatchError
 │       ├── DamagedRecord   one record cannot be read; the others can
 │       └── ImportUnfinished  a part of a history is all that is there
 ├── QueueError              the queue cannot serve
-│   └── DeadLettersElsewhere  its dead letters do not go to the queue that is named for them
+│   ├── DeadLettersElsewhere  its dead letters do not go to the queue that is named for them
+│   └── DeadLettersLost     they go to that queue, which is not there any more
 ├── DeliveryError           a mail was not accepted; `kind` says what is known
 └── AlarmNotTaken           a destination of alarms did not take one: it is offered again
 """
@@ -127,6 +128,10 @@ class QueueError(LinkwatchError):
 
 class DeadLettersElsewhere(QueueError):
     """The dead letters of the queue do not go to the queue that is named for them."""
+
+
+class DeadLettersLost(QueueError):
+    """The dead letters of the queue are to go to one that is not there, so that nobody sees what is given up."""
 
 
 class DeliveryFailure(StrEnum):

@@ -40,7 +40,8 @@ class Queue(Protocol):
     def verify(self) -> None:
         """Raise QueueError, saying why, unless the queue is there and answers us. No message is touched.
 
-        Raises: DeadLettersElsewhere if those do not go to the queue that is named for them.
+        Raises: DeadLettersElsewhere if those do not go to the queue that is named for them, DeadLettersLost if it is
+            not there.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from botocore.config import Config
 from linkwatch_pipeline.adapters.queue import sqs
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -158,6 +159,21 @@ def test_dead_letters_that_go_elsewhere_are_found_out(case: Case) -> None:
         other.verify()
     with pytest.raises(DeadLettersElsewhere, match="no redrive policy"):
         SqsQueue(case.client, queue_url=case.dead_url, dead_letter_url=case.url).verify()
+
+
+def test_a_dead_letter_queue_that_was_deleted_is_found_out(case: Case) -> None:
+    case.client.delete_queue(QueueUrl=case.dead_url)
+    with pytest.raises(DeadLettersLost, match=f"leads to '{case.dead_url.rpartition('/')[2]}', which somebody deleted"):
+        case.queue.verify()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_fine"), [("AccessDenied", True), ("AccessDeniedException", True), ("Busy", False)]
+)
+def test_who_may_not_ask_the_dead_letter_queue_works_on(case: Case, code: str, is_fine: bool) -> None:
+    case.answers("GetQueueAttributes", None, (400, {"__type": code}))
+    with nullcontext() if is_fine else pytest.raises(QueueError, match=code):
+        case.queue.verify()
 
 
 def test_a_message_is_waited_for(case: Case) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
-from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError
 from linkwatch_pipeline.domain.redaction import redacted_beginning
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt, StrayLetter
@@ -33,6 +33,8 @@ _LOOK_AT_DEAD_FOR = timedelta(seconds=30)
 MOST_LETTERS_READ = 500
 _MOST_LETTERS_SEARCHED = 2_000
 _EMPTY_ANSWERS_AT_THE_END = 2  # a short poll asks some of SQS's servers only
+_NOT_THERE = ("NonExistentQueue", "QueueDoesNotExist")
+_NOT_ALLOWED = ("AccessDenied", "AccessDeniedException")
 _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue", "InvalidIdFormat")
 
 
@@ -95,7 +97,8 @@ class SqsQueue:
     def verify(self) -> None:
         """Raise QueueError, saying why, unless the work queue answers us and its dead letters go where they are named.
 
-        A worker needs no right at the dead-letter queue, so the work queue itself is asked. No message is touched.
+        A worker needs no right at the dead-letter queue, so the work queue itself is asked where they go, and whether
+        that queue is there is found out as far as we may ask. No message is touched.
         """
         with _translated():
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["RedrivePolicy"])
@@ -105,6 +108,21 @@ class SqsQueue:
         goes_to = str(json.loads(policy).get("deadLetterTargetArn", "")).rpartition(":")[2]
         if goes_to != self._dead_url.rstrip("/").rpartition("/")[2]:
             raise DeadLettersElsewhere(f"the dead letters of the work queue go to {goes_to!r}.")
+        with _translated():
+            self._look_for_dead_queue(goes_to)
+
+    def _look_for_dead_queue(self, name: str) -> None:
+        try:
+            self._client.get_queue_attributes(QueueUrl=self._dead_url, AttributeNames=["QueueArn"])
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code.endswith(_NOT_THERE):
+                raise DeadLettersLost(
+                    f"the redrive policy of the work queue leads to {name!r}, which somebody deleted. Make a queue of "
+                    "that name again, with 14 days of retention, as deploy/foundation.yaml does."
+                ) from error
+            if not code.endswith(_NOT_ALLOWED):
+                raise
 
     def send(self, jobs: Sequence[CheckJob], *, delay: timedelta = timedelta(0)) -> None:
         """Add messages that become visible after `delay`, rounded up to whole seconds.
