@@ -97,8 +97,8 @@ class SqsQueue:
     def verify(self) -> None:
         """Raise QueueError, saying why, unless the work queue answers us and its dead letters go where they are named.
 
-        A worker needs no right at the dead-letter queue, so the work queue itself is asked where they go, and whether
-        that queue is there is found out as far as we may ask. No message is touched.
+        The work queue itself is asked where they go. Whether that queue is there is found out as far as we may ask: a
+        worker needs no right at it. No message is touched.
         """
         with _translated():
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["RedrivePolicy"])
