@@ -19,6 +19,7 @@ from linkwatch_pipeline.use_cases.export_week import prune_history
 from linkwatch_pipeline.use_cases.fill_warehouse import Filled, fill_warehouse
 from linkwatch_pipeline.use_cases.report import report_week
 from linkwatch_pipeline_tests.builders import MONDAY
+from linkwatch_pipeline_tests.contracts.spoiling import spoil_row
 from linkwatch_pipeline_tests.histories import made_home
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
@@ -70,6 +71,16 @@ def test_every_transition_and_notice_is_in_the_file_of_its_week(app: App) -> Non
     notices = [row for week in weeks for row in app.warehouse.read_notices(week)]
     assert {row.transition_id: row for row in notices} == {row.transition_id: row for row in app.store.notices()}
     assert len(notices) == len(transitions) > 0
+
+
+def test_a_damaged_link_and_notice_are_named_and_keep_nothing_from_the_report(app: App) -> None:
+    [link, *_], [notice, *_], before = app.store.links(), app.store.notices(), versions(app)
+    spoil_row(app.home.database, "links", link.id, state="no such state")
+    spoil_row(app.home.database, "notices", notice.transition_id, status="no such status")
+    of_link, of_notice = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock).problems
+    assert f"the row {link.id} of links is damaged" in of_link
+    assert f"the row {notice.transition_id} of notices is damaged" in of_notice
+    assert versions(app) == before  # what was written of the notice while it could be read stays
 
 
 def test_filling_again_changes_no_file(app: App) -> None:
