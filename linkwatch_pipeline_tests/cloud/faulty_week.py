@@ -1,0 +1,173 @@
+"""A week of the functions as released, played in virtual time while what a plan says happens to their calls.
+
+Tables, queues and numbers are ministack's own code in this process, mails go to a stand-in for SES, pages come from a
+world on loopback; between them and the functions are real boto3 calls over real HTTP. botocore repeats nothing by
+itself here, so that every fault reaches our code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from email import message_from_bytes, policy
+from typing import Any
+
+from botocore.config import Config
+
+from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
+from linkwatch_pipeline.adapters.notify.ses import SesNotifier
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.use_cases.mail_frame import REPEATED
+from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, serving
+from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.played_week import PlayedWeek
+from linkwatch_pipeline_tests.cloud.tables import store_on
+from linkwatch_pipeline_tests.cloud.timed_cloud import TimedCloud
+from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+from linkwatch_pipeline_tests.world import WorldProcess
+from linkwatch_pipeline_tests.world.ses_server import Accepted, SesServer
+
+MAIL = "outbound-emails"
+AFTER_THE_EFFECT = (Fault.CUT_AFTER, Fault.SILENT_AFTER)
+SILENT = (Fault.SILENT_BEFORE, Fault.SILENT_AFTER)
+ONCE = Config(read_timeout=3, retries={"total_max_attempts": 1})
+# For silent calls. A healthy answer takes some milliseconds; one that is late all the same is a fault more.
+IMPATIENT = ONCE.merge(Config(read_timeout=0.2))
+# How long the clients as released wait for an answer: so much time passes for them.
+READ_TIMEOUTS = {"DynamoDB": 3, "AmazonSQS": 2, "GraniteServiceVersion20100801": 5, "/v2/email": 10}
+REPETITIONS = 3  # of a write, before it is given up, at the least
+
+
+@dataclass
+class Played:
+    """What happened to the calls of a week, in their order."""
+
+    fates: list[tuple[Call, Fault | None]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[Call]:
+        return [call for call, _ in self.fates]
+
+    @property
+    def mails(self) -> list[Fault | None]:
+        """What happened to the calls that hand over a mail."""
+        return [fault for call, fault in self.fates if call.operation == MAIL]
+
+
+@dataclass
+class _Clients:
+    """Those of the functions."""
+
+    table: Any
+    queue: Any
+    metrics: Any
+    mail: Any
+
+    @classmethod
+    def of(cls, cloud: Cloud, config: Config) -> _Clients:
+        return cls(*(cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch", "sesv2")))
+
+
+class Weeks:
+    """Plays one week after the other, each in a cloud of its own."""
+
+    def __init__(self, timed: TimedCloud, front: FaultProxy, behind: FaultProxy, world: WorldProcess, ses: SesServer):
+        self._timed, self._front, self._world, self._ses = timed, front, world, ses
+        self._patient, self._impatient = (_Clients.of(front.cloud, config) for config in (ONCE, IMPATIENT))
+        self._mapping, self._reader = (behind.cloud.client(name) for name in ("sqs", "dynamodb"))
+
+    def play(self, plan: Plan = no_fault, *, silent: bool = False) -> Played:
+        """What was called; that nothing was lost or doubled is asserted here.
+
+        Args: silent: whether some calls are not answered, so that nobody should wait for long.
+        """
+        self._timed.forget()
+        self._ses.accepted.clear()
+        self._front.begin()
+        clock, played = self._timed.new_clock(), Played()
+        self.now = clock.now  # time as it passes in this play
+        settings = {
+            "LINKWATCH_MAIL": "ses",
+            "LINKWATCH_MAIL_FROM": self._ses.sender,
+            "LINKWATCH_SES_CONFIGURATION_SET": self._ses.configuration_set,
+        }
+        with functions_on(self._front.cloud, self._world, clock, **settings) as functions:
+            reader = store_on(self._reader, functions.table, clock=clock, wait=clock.advance)
+            week = PlayedWeek(functions, clock, reader, self._ses)
+            self._equip(functions, clock, self._impatient if silent else self._patient)
+            week.register()
+            self._front.begin(lambda call: _fate(call, plan, clock, played))
+            week.to_the_end()
+            self._front.begin()
+            week.afterwards()
+            week.assert_whole()
+            assert_told(played, self._ses.accepted)
+        return played
+
+    def _equip(self, functions: Functions, clock: VirtualClock, clients: _Clients) -> None:
+        """Give the functions clients that repeat nothing, and waits that take only time of this play."""
+        parts = functions.app()
+        queue = {"queue_url": functions.queue_url, "dead_letter_url": functions.dead_letter_url}
+        store = store_on(clients.table, functions.table, clock=clock, page_items=None, wait=clock.advance)
+        parts.__dict__.update(
+            store=store,
+            shared_queue=SqsQueue(clients.queue, **queue, wait=timedelta(0)),
+            metrics=CloudWatchMetrics(clients.metrics, namespace=functions.namespace),
+            notifier=SesNotifier(clients.mail, configuration_set=self._ses.configuration_set),
+        )
+        functions.sqs = self._mapping  # what the mapping does is Amazon's
+
+
+def assert_told(played: Played, accepted: Sequence[Accepted]) -> None:
+    """One mail, and another one only if the answer to it was lost, or could not be written down (decision 0008).
+
+    It says so. Whoever was throttled was certainly not heard.
+    """
+    mails, in_doubt = iter(accepted), False
+    noted: list[int] = []
+    for number, (call, fault) in enumerate(played.fates):
+        if call.operation != MAIL:
+            continue
+        if fault is None or fault in AFTER_THE_EFFECT:
+            assert (REPEATED in _text(next(mails).content)) is in_doubt
+        if fault is None:
+            noted.append(number)
+        in_doubt |= fault is not Fault.THROTTLED
+    assert next(mails, None) is None
+    for number in noted[:-1]:
+        assert all(fate is not None for _, fate in played.fates[number + 1 : number + 1 + REPETITIONS])
+
+
+@contextmanager
+def weeks_on(timed: TimedCloud, world: WorldProcess, ses: SesServer) -> Iterator[Weeks]:
+    """Servers for the functions' calls and for everybody else's, until the block ends."""
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if not path.endswith(MAIL):
+            return timed.answer(path, headers, body)
+        told = {"MessageId": ses.accept(json.loads(body)).message_id}
+        return Answer(200, json.dumps(told).encode(), {"Content-Type": "application/json"})
+
+    with ExitStack() as stack:
+        front, behind = (stack.enter_context(serving(answer)) for _ in range(2))
+        yield Weeks(timed, front, behind, world, ses)
+
+
+def _fate(call: Call, plan: Plan, clock: VirtualClock, played: Played) -> Fault | None:
+    """What happens to a call. Who asks waits for the answer, so nobody else is at work while time passes."""
+    fault = plan(call)
+    played.fates.append((call, fault))
+    if fault in SILENT:
+        clock.advance(timedelta(seconds=READ_TIMEOUTS[call.service]))
+    return fault
+
+
+def _text(content: bytes) -> str:
+    part = message_from_bytes(content, policy=policy.default).get_body(("plain",))
+    assert part is not None
+    return " ".join(part.get_content().split())
