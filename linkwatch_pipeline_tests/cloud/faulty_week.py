@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from typing import Any
 
@@ -20,7 +20,9 @@ from botocore.config import Config
 from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
 from linkwatch_pipeline.adapters.notify.ses import SesNotifier
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.domain.notices import CLAIM_FOR
 from linkwatch_pipeline.use_cases.mail_frame import REPEATED
+from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, serving
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -43,20 +45,38 @@ READ_TIMEOUTS = {"DynamoDB": 3, "AmazonSQS": 2, "GraniteServiceVersion20100801":
 REPETITIONS = 3  # of a write, before it is given up, at the least
 
 
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happened to one call, and when."""
+
+    call: Call
+    fault: Fault | None
+    at: datetime
+
+    @property
+    def has_effect(self) -> bool:
+        return self.fault is None or self.fault in AFTER_THE_EFFECT
+
+
 @dataclass
 class Played:
     """What happened to the calls of a week, in their order."""
 
-    fates: list[tuple[Call, Fault | None]] = field(default_factory=list)
+    fates: list[Fate] = field(default_factory=list)
 
     @property
-    def calls(self) -> list[Call]:
-        return [call for call, _ in self.fates]
+    def operations(self) -> list[str]:
+        return [fate.call.operation for fate in self.fates]
 
     @property
-    def mails(self) -> list[Fault | None]:
+    def failed(self) -> list[int]:
+        """The numbers of the calls that were made to fail."""
+        return [number for number, fate in enumerate(self.fates) if fate.fault is not None]
+
+    @property
+    def mails(self) -> list[Fate]:
         """What happened to the calls that hand over a mail."""
-        return [fault for call, fault in self.fates if call.operation == MAIL]
+        return [fate for fate in self.fates if fate.call.operation == MAIL]
 
 
 @dataclass
@@ -126,21 +146,23 @@ class Weeks:
 def assert_told(played: Played, accepted: Sequence[Accepted]) -> None:
     """One mail, and another one only if the answer to it was lost, or could not be written down (decision 0008).
 
-    It says so. Whoever was throttled was certainly not heard.
+    That one says so, and comes an hour later, or when the claim of who could not write it down has run out. What was
+    throttled, and is written down so, was certainly no mail.
     """
-    mails, in_doubt = iter(accepted), False
-    noted: list[int] = []
-    for number, (call, fault) in enumerate(played.fates):
-        if call.operation != MAIL:
-            continue
-        if fault is None or fault in AFTER_THE_EFFECT:
-            assert (REPEATED in _text(next(mails).content)) is in_doubt
-        if fault is None:
-            noted.append(number)
-        in_doubt |= fault is not Fault.THROTTLED
-    assert next(mails, None) is None
-    for number in noted[:-1]:
-        assert all(fate is not None for _, fate in played.fates[number + 1 : number + 1 + REPETITIONS])
+    texts, in_doubt = (_text(mail.content) for mail in accepted), False
+    earliest = datetime.min.replace(tzinfo=UTC)
+    for fate in played.mails:
+        assert fate.at >= earliest
+        if fate.has_effect:
+            assert (REPEATED in next(texts)) is in_doubt
+        noting = played.fates[fate.call.number + 1 :][:REPETITIONS]
+        if all(each.fault is not None for each in noting):
+            in_doubt, earliest = True, fate.at + CLAIM_FOR
+        elif fate.fault is None:
+            earliest = datetime.max.replace(tzinfo=UTC)
+        elif fate.fault is not Fault.THROTTLED:
+            in_doubt, earliest = True, fate.at + WAIT_FOR_WORD
+    assert next(texts, None) is None
 
 
 @contextmanager
@@ -161,7 +183,7 @@ def weeks_on(timed: TimedCloud, world: WorldProcess, ses: SesServer) -> Iterator
 def _fate(call: Call, plan: Plan, clock: VirtualClock, played: Played) -> Fault | None:
     """What happens to a call. Who asks waits for the answer, so nobody else is at work while time passes."""
     fault = plan(call)
-    played.fates.append((call, fault))
+    played.fates.append(Fate(call, fault, clock.now()))
     if fault in SILENT:
         clock.advance(timedelta(seconds=READ_TIMEOUTS[call.service]))
     return fault

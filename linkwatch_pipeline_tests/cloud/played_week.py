@@ -51,7 +51,7 @@ class PlayedWeek:
             _called(lambda: self.functions.call("health"))
             if self._is(NoticeStatus.DELIVERED):
                 return
-            self.clock.advance(MUCH_LATER if self._is_over() else LATER)
+            self.clock.advance(MUCH_LATER if number % 2 and self._is_over() else LATER)
 
     def afterwards(self) -> None:
         """What is still on its way arrives, and the schedules go on; nothing fails any more."""
