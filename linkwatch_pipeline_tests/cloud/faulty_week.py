@@ -8,13 +8,16 @@ itself here, so that every fault reaches our code.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
+from functools import partial
 from typing import Any
 
+from botocore.awsrequest import AWSPreparedRequest
 from botocore.config import Config
 
 from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
@@ -26,7 +29,7 @@ from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, serving
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.played_week import PlayedWeek
+from linkwatch_pipeline_tests.cloud.played_week import Killed, PlayedWeek
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.timed_cloud import TimedCloud
 from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
@@ -63,6 +66,8 @@ class Played:
     """What happened to the calls of a week, in their order."""
 
     fates: list[Fate] = field(default_factory=list)
+    died_before: int | None = None  # the call instead of which the process died
+    died_instead: str = ""  # of what it would have asked for
 
     @property
     def operations(self) -> list[str]:
@@ -89,8 +94,11 @@ class _Clients:
     mail: Any
 
     @classmethod
-    def of(cls, cloud: Cloud, config: Config) -> _Clients:
-        return cls(*(cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch", "sesv2")))
+    def of(cls, cloud: Cloud, config: Config, before_send: Callable[..., None]) -> _Clients:
+        clients = [cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch", "sesv2")]
+        for client in clients:
+            client.meta.events.register("before-send", before_send)
+        return cls(*clients)
 
 
 class Weeks:
@@ -98,18 +106,24 @@ class Weeks:
 
     def __init__(self, timed: TimedCloud, front: FaultProxy, behind: FaultProxy, world: WorldProcess, ses: SesServer):
         self._timed, self._front, self._world, self._ses = timed, front, world, ses
-        self._patient, self._impatient = (_Clients.of(front.cloud, config) for config in (ONCE, IMPATIENT))
+        self._patient, self._impatient = (
+            _Clients.of(front.cloud, config, self._before_send) for config in (ONCE, IMPATIENT)
+        )
+        self._played, self._dies_before, self._is_dead = Played(), math.inf, False
         self._mapping, self._reader = (behind.cloud.client(name) for name in ("sqs", "dynamodb"))
 
-    def play(self, plan: Plan = no_fault, *, silent: bool = False) -> Played:
+    def play(self, plan: Plan = no_fault, *, silent: bool = False, dies_before: int | None = None) -> Played:
         """What was called; that nothing was lost or doubled is asserted here.
 
-        Args: silent: whether some calls are not answered, so that nobody should wait for long.
+        Args:
+            silent: whether some calls are not answered, so that nobody should wait for long.
+            dies_before: the call instead of which the functions' process dies; the next function is in a new one.
         """
         self._timed.forget()
         self._ses.accepted.clear()
         self._front.begin()
         clock, played = self._timed.new_clock(), Played()
+        self._played, self._dies_before, self._is_dead = played, math.inf, False
         self.now = clock.now  # time as it passes in this play
         settings = {
             "LINKWATCH_MAIL": "ses",
@@ -118,9 +132,10 @@ class Weeks:
         }
         with functions_on(self._front.cloud, self._world, clock, **settings) as functions:
             reader = store_on(self._reader, functions.table, clock=clock, wait=clock.advance)
-            week = PlayedWeek(functions, clock, reader, self._ses)
-            self._equip(functions, clock, self._impatient if silent else self._patient)
-            week.register()
+            equip = partial(self._equip, clock, self._impatient if silent else self._patient)
+            week = PlayedWeek(functions, clock, reader, self._ses, equip)
+            week.begin()
+            self._dies_before = dies_before if dies_before is not None else math.inf
             self._front.begin(lambda call: _fate(call, plan, clock, played))
             week.to_the_end()
             self._front.begin()
@@ -129,8 +144,9 @@ class Weeks:
             assert_told(played, self._ses.accepted)
         return played
 
-    def _equip(self, functions: Functions, clock: VirtualClock, clients: _Clients) -> None:
-        """Give the functions clients that repeat nothing, and waits that take only time of this play."""
+    def _equip(self, clock: VirtualClock, clients: _Clients, functions: Functions) -> None:
+        """Give a new process clients that repeat nothing, and waits that take only time of this play."""
+        self._is_dead = False
         parts = functions.app()
         queue = {"queue_url": functions.queue_url, "dead_letter_url": functions.dead_letter_url}
         store = store_on(clients.table, functions.table, clock=clock, page_items=None, wait=clock.advance)
@@ -142,6 +158,15 @@ class Weeks:
         )
         functions.sqs = self._mapping  # what the mapping does is Amazon's
 
+    def _before_send(self, request: AWSPreparedRequest, **_: object) -> None:
+        """Who is dead calls nobody, not even to tidy up."""
+        if len(self._played.fates) == self._dies_before:
+            self._dies_before, self._is_dead = math.inf, True
+            self._played.died_before = len(self._played.fates)
+            self._played.died_instead = str(request.headers.get("X-Amz-Target", request.url))
+        if self._is_dead:
+            raise Killed
+
 
 def assert_told(played: Played, accepted: Sequence[Accepted]) -> None:
     """One mail, and another one only if the answer to it was lost, or could not be written down (decision 0008).
@@ -149,14 +174,16 @@ def assert_told(played: Played, accepted: Sequence[Accepted]) -> None:
     That one says so, and comes an hour later, or when the claim of who could not write it down has run out. What was
     throttled, and is written down so, was certainly no mail.
     """
-    texts, in_doubt = (_text(mail.content) for mail in accepted), False
+    texts = (_text(mail.content) for mail in accepted)
+    in_doubt = played.died_instead.endswith(MAIL)  # the attempt was written down, and nobody knows more
     earliest = datetime.min.replace(tzinfo=UTC)
     for fate in played.mails:
         assert fate.at >= earliest
         if fate.has_effect:
             assert (REPEATED in next(texts)) is in_doubt
         noting = played.fates[fate.call.number + 1 :][:REPETITIONS]
-        if all(each.fault is not None for each in noting):
+        died = played.died_before is not None and 0 < played.died_before - fate.call.number <= REPETITIONS
+        if died or all(each.fault is not None for each in noting):
             in_doubt, earliest = True, fate.at + CLAIM_FOR
         elif fate.fault is None:
             earliest = datetime.max.replace(tzinfo=UTC)

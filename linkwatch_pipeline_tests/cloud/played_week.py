@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -29,15 +29,24 @@ MUCH_LATER = timedelta(minutes=65)  # a mail in doubt is sent again
 REST = timedelta(seconds=3)  # the host's next job comes after a second, and one more for the skew of clocks
 
 
+class Killed(BaseException):
+    """The process of the functions ends here and now, as when its time or its memory is used up."""
+
+
+@dataclass
 class PlayedWeek:
-    """One play: its functions, its time, and a store to look with."""
+    """One play: its functions, its time, and a store to look with. `equip` gives a new process its clients."""
 
-    def __init__(self, functions: Functions, clock: VirtualClock, store: Store, ses: SesServer) -> None:
-        self.functions, self.clock, self.store, self.ses = functions, clock, store, ses
-        self._heard = 0  # events about mails that the function has taken
+    functions: Functions
+    clock: VirtualClock
+    store: Store
+    ses: SesServer
+    equip: Callable[[Functions], None]
+    _heard: int = 0  # events about mails that the function has taken
 
-    def register(self) -> None:
-        """What the week is about."""
+    def begin(self) -> None:
+        """Register what the week is about."""
+        self.equip(self.functions)
         self.store.put_owner(Owner(team="docs-team", address="docs@example.com"))
         for number, url in enumerate(URLS):
             self.store.save_link(a_link(f"link-{number}", url), replaces=None)
@@ -47,8 +56,8 @@ class PlayedWeek:
         for number in range(ROUNDS):
             begin = [self._begin] if number < BEGINNINGS else []
             for step in (*begin, self._tick, self._work, self._rest_and_work, self._tick, self._notify, self._hear):
-                _called(step)
-            _called(lambda: self.functions.call("health"))
+                self._called(step)
+            self._called(lambda: self.functions.call("health"))
             if self._is(NoticeStatus.DELIVERED):
                 return
             self.clock.advance(MUCH_LATER if number % 2 and self._is_over() else LATER)
@@ -95,7 +104,7 @@ class PlayedWeek:
 
     def _work(self) -> None:
         for record in self.functions.waiting():
-            _called(lambda record=record: self._check(record))  # type: ignore[misc]
+            self._called(lambda record=record: self._check(record))  # type: ignore[misc]
 
     def _check(self, record: dict[str, Any]) -> None:
         self.functions.acknowledge([record], self.functions.call("check", {"Records": [record]}))
@@ -126,8 +135,12 @@ class PlayedWeek:
         """Whether the run is over, and this has become of its notices."""
         return self._is_over() and all(notice.status is status for notice in self.store.notices())
 
-
-def _called(step: Callable[[], object]) -> None:
-    """A function that fails, by a word of ours, is called again by Amazon, or by the next minute."""
-    with suppress(LinkwatchError):
-        step()
+    def _called(self, step: Callable[[], object]) -> None:
+        """A function that fails, by a word of ours, or dies, is called again by Amazon, or by the next minute."""
+        try:
+            step()
+        except LinkwatchError:
+            pass
+        except Killed:
+            self.functions.new_process()
+            self.equip(self.functions)

@@ -111,6 +111,13 @@ def test_a_week_comes_to_its_end_though_an_outage_begins_with_a_call(
     weeks.play(outage(weeks, fault, healthy.operations.index(operation), timedelta(minutes=1)))
 
 
+@pytest.mark.parametrize("operation", ["SendMessageBatch", "TransactWriteItems", "outbound-emails"])
+def test_a_week_comes_to_its_end_though_a_function_dies(weeks: Weeks, healthy: Played, operation: str) -> None:
+    """After a call, before its next one."""
+    played = weeks.play(dies_before=healthy.operations.index(operation) + 1)
+    assert played.died_before is not None
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("fault", FAULTS)
@@ -130,6 +137,13 @@ def test_a_week_comes_to_its_end_whichever_two_of_its_calls_fail(weeks: Weeks, h
         second = first + 1 + min(int(chance.expovariate(1 / 20)), len(healthy.fates))
         one, other = chance.choice(FAULTS), chance.choice(FAULTS)
         weeks.play(at({first: one, second: other}), silent=not {one, other}.isdisjoint(SILENT))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_week_comes_to_its_end_wherever_a_function_dies(weeks: Weeks, healthy: Played, part: int) -> None:
+    for number in range(part, len(healthy.fates), PARTS):
+        assert weeks.play(dies_before=number).died_before == number
 
 
 @pytest.mark.campaign

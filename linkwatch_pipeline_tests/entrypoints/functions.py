@@ -10,6 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
+from inspect import unwrap
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -87,6 +88,11 @@ class Functions:
         parts: App = self.module.app()
         return parts
 
+    def new_process(self) -> None:
+        """The functions' process died: what it remembered is gone."""
+        self.module.app.cache_clear()
+        aws_lambda.surveyor.cache_clear()
+
     @property
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
@@ -154,7 +160,7 @@ def functions_on(
 def _going_by(clock: MovedClock, build: Callable[[], App]) -> Callable[[], App]:
     @cache
     def app() -> App:
-        return replace(build(), clock=clock)
+        return replace(unwrap(build)(), clock=clock)
 
     return app
 
