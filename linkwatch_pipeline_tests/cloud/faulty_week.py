@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
-from botocore.awsrequest import AWSPreparedRequest
 from botocore.config import Config
 
 from linkwatch_pipeline.adapters.metrics.cloudwatch import CloudWatchMetrics
 from linkwatch_pipeline.adapters.notify.ses import SesNotifier
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.notices import CLAIM_FOR
+from linkwatch_pipeline.domain.notices import CLAIM_FOR, NoticeStatus
 from linkwatch_pipeline.use_cases.mail_frame import REPEATED
 from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
@@ -43,9 +43,10 @@ SILENT = (Fault.SILENT_BEFORE, Fault.SILENT_AFTER)
 ONCE = Config(read_timeout=3, retries={"total_max_attempts": 1})
 # For silent calls. A healthy answer takes some milliseconds; one that is late all the same is a fault more.
 IMPATIENT = ONCE.merge(Config(read_timeout=0.2))
+FOR_MAIL = Config(read_timeout=1)  # a fault more would be a mail more
 # How long the clients as released wait for an answer: so much time passes for them.
 READ_TIMEOUTS = {"DynamoDB": 3, "AmazonSQS": 2, "GraniteServiceVersion20100801": 5, "/v2/email": 10}
-REPETITIONS = 3  # of a write, before it is given up, at the least
+SOON = timedelta(minutes=1)  # longer than a function repeats a write; the next one is called later
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,12 @@ class Fate:
     def has_effect(self) -> bool:
         return self.fault is None or self.fault in AFTER_THE_EFFECT
 
+    @property
+    def is_attempt(self) -> bool:
+        """Whether it writes down that a mail is going to be handed over."""
+        status = self.call.body.get("Item", {}).get("status", {}).get("S")
+        return status == NoticeStatus.SENDING and self.has_effect
+
 
 @dataclass
 class Played:
@@ -67,7 +74,6 @@ class Played:
 
     fates: list[Fate] = field(default_factory=list)
     died_before: int | None = None  # the call instead of which the process died
-    died_instead: str = ""  # of what it would have asked for
 
     @property
     def operations(self) -> list[str]:
@@ -77,6 +83,11 @@ class Played:
     def failed(self) -> list[int]:
         """The numbers of the calls that were made to fail."""
         return [number for number, fate in enumerate(self.fates) if fate.fault is not None]
+
+    def soon_after(self, fate: Fate) -> Iterator[Fate]:
+        """The calls after one, of the same function."""
+        later = self.fates[fate.call.number + 1 :]
+        return takewhile(lambda each: each.at <= fate.at + SOON, later)
 
     @property
     def mails(self) -> list[Fate]:
@@ -95,7 +106,8 @@ class _Clients:
 
     @classmethod
     def of(cls, cloud: Cloud, config: Config, before_send: Callable[..., None]) -> _Clients:
-        clients = [cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch", "sesv2")]
+        clients = [cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch")]
+        clients.append(cloud.client("sesv2", config=config.merge(FOR_MAIL)))
         for client in clients:
             client.meta.events.register("before-send", before_send)
         return cls(*clients)
@@ -158,32 +170,32 @@ class Weeks:
         )
         functions.sqs = self._mapping  # what the mapping does is Amazon's
 
-    def _before_send(self, request: AWSPreparedRequest, **_: object) -> None:
+    def _before_send(self, **_: object) -> None:
         """Who is dead calls nobody, not even to tidy up."""
         if len(self._played.fates) == self._dies_before:
             self._dies_before, self._is_dead = math.inf, True
             self._played.died_before = len(self._played.fates)
-            self._played.died_instead = str(request.headers.get("X-Amz-Target", request.url))
         if self._is_dead:
             raise Killed
 
 
 def assert_told(played: Played, accepted: Sequence[Accepted]) -> None:
-    """One mail, and another one only if the answer to it was lost, or could not be written down (decision 0008).
+    """One mail, and another one only if what came of it is not known or not written down (decision 0008).
 
     That one says so, and comes an hour later, or when the claim of who could not write it down has run out. What was
     throttled, and is written down so, was certainly no mail.
     """
-    texts = (_text(mail.content) for mail in accepted)
-    in_doubt = played.died_instead.endswith(MAIL)  # the attempt was written down, and nobody knows more
+    texts, in_doubt = (_text(mail.content) for mail in accepted), False
     earliest = datetime.min.replace(tzinfo=UTC)
-    for fate in played.mails:
+    for fate in played.fates:
+        if fate.is_attempt and not any(later.call.operation == MAIL for later in played.soon_after(fate)):
+            in_doubt, earliest = True, fate.at + CLAIM_FOR  # for all that is known, there was a mail
+        if fate.call.operation != MAIL:
+            continue
         assert fate.at >= earliest
         if fate.has_effect:
             assert (REPEATED in next(texts)) is in_doubt
-        noting = played.fates[fate.call.number + 1 :][:REPETITIONS]
-        died = played.died_before is not None and 0 < played.died_before - fate.call.number <= REPETITIONS
-        if died or all(each.fault is not None for each in noting):
+        if not any(later.call.operation == "PutItem" and later.has_effect for later in played.soon_after(fate)):
             in_doubt, earliest = True, fate.at + CLAIM_FOR
         elif fate.fault is None:
             earliest = datetime.max.replace(tzinfo=UTC)
