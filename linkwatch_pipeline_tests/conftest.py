@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from linkwatch_pipeline_tests.cloud.ministack import ministack
+from linkwatch_pipeline_tests.cloud.timed_cloud import timed_cloud
 from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
 from linkwatch_pipeline_tests.services.postgresql import postgres
 from linkwatch_pipeline_tests.services.team import team
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from linkwatch_pipeline_tests.world.ses_server import SesServer
 
 # fixtures for every room
-__all__ = ["ministack", "postgres", "team", "timed_sqs", "valkey", "valkey_of_session"]
+__all__ = ["ministack", "postgres", "team", "timed_cloud", "timed_sqs", "valkey", "valkey_of_session"]
 
 settings.register_profile("linkwatch", deadline=None, derandomize=True)
 settings.load_profile("linkwatch")

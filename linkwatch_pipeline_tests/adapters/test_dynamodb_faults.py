@@ -34,7 +34,8 @@ from linkwatch_pipeline_tests.builders import (
     dispatched,
     linked,
 )
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, Fault, FaultProxy, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Call, Fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
 

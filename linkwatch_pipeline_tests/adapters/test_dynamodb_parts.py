@@ -13,7 +13,8 @@ from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.links import AllocationSlot, Place
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation
-from linkwatch_pipeline_tests.cloud.fault_proxy import Fault, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check

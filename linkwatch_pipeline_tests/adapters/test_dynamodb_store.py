@@ -30,7 +30,8 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after, an_observation, dispatched
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, Fault, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Call, Fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
 from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on

@@ -8,58 +8,18 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, Service, no_fault, refusal
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 
-_JSON = "application/x-amz-json-1.0"
-_ERROR_TYPE = "com.amazonaws.dynamodb.v20120810#"
-
-
-class Fault(StrEnum):
-    """What happens to one call."""
-
-    THROTTLED = "throttled"
-    SERVER_ERROR = "server error"
-    CONFLICT = "conflict"  # as DynamoDB says it: of a transaction, or of a single write that met one
-    CUT_BEFORE = "cut before the effect"
-    CUT_AFTER = "cut after the effect"
-    SILENT_BEFORE = "no answer, no effect"
-    SILENT_AFTER = "no answer after the effect"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request to a service of AWS: the how many-eth since the proxy began or was told to count anew, from 0."""
-
-    number: int
-    operation: str
-    body: Mapping[str, Any]
-    service: str = "DynamoDB"
-
-    @property
-    def written_keys(self) -> frozenset[tuple[str, str]]:
-        """The items that it writes, or insists on."""
-        if self.operation == "TransactWriteItems":
-            actions = (action for item in self.body["TransactItems"] for action in item.values())
-            return frozenset(_key(action.get("Item") or action["Key"]) for action in actions)
-        if self.operation in ("PutItem", "UpdateItem", "DeleteItem"):
-            return frozenset([_key(self.body.get("Item") or self.body["Key"])])
-        return frozenset()
-
-
-Plan = Callable[[Call], Fault | None]
-
-
-def no_fault(call: Call) -> Fault | None:
-    return None
+_LONGEST_SILENCE_SECONDS = 30.0
 
 
 @dataclass
@@ -112,10 +72,6 @@ class FaultProxy:
                 with self._lock:
                     self._in_flight.remove(call)
 
-    def be_silent(self) -> None:
-        """Keep a connection open and say nothing, until everybody has gone."""
-        self._closed.wait(30)
-
     def close(self) -> None:
         self._closed.set()
 
@@ -125,12 +81,28 @@ def fault_proxy(cloud: Cloud) -> Iterator[FaultProxy]:
     """A proxy in front of an emulator; `proxy.cloud` is what clients use."""
     address = urlsplit(cloud.endpoint_url)
 
-    class Handler(_Handler):
-        target = (address.hostname or "", address.port or 0)
+    def forward(path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        try:
+            kept = {name: value for name, value in headers.items() if name.lower() != "host"}
+            connection.request("POST", path, body, kept)
+            response = connection.getresponse()
+            return Answer(response.status, response.read(), _for_the_client(response.getheaders()))
+        finally:
+            connection.close()
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    proxy = server.proxy = FaultProxy(replace(cloud, endpoint_url=f"http://127.0.0.1:{server.server_port}"))
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    with serving(forward) as proxy:
+        proxy.cloud = replace(cloud, endpoint_url=proxy.cloud.endpoint_url)
+        yield proxy
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[FaultProxy]:
+    """A server on loopback for a service in this process, which does to calls what it is told."""
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.service = service
+    proxy = server.proxy = FaultProxy(Cloud(endpoint_url=f"http://127.0.0.1:{server.server_port}"))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield proxy
@@ -144,54 +116,58 @@ def fault_proxy(cloud: Cloud) -> Iterator[FaultProxy]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     proxy: FaultProxy
+    service: Service
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    target = ("", 0)
+    wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
 
     def do_POST(self) -> None:
-        proxy = cast(_Server, self.server).proxy
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        target = self.headers.get("X-Amz-Target", self.path)
-        service = "DynamoDB" if target.startswith("DynamoDB_") else target.partition(".")[0]
-        call, fault = proxy.take(target.rpartition(".")[2].rpartition("/")[2], _content(body), service)
+        server = cast(_Server, self.server)
+        proxy = server.proxy
+        headers = dict(self.headers.items())
+        body = self.rfile.read(int(headers["Content-Length"]))
+        call, fault = proxy.take(*_asked(headers.get("X-Amz-Target", self.path), body))
         if fault in (Fault.CUT_BEFORE, Fault.SILENT_BEFORE):
-            self._leave(fault, proxy)
+            self._leave(fault)
         elif fault in (Fault.THROTTLED, Fault.SERVER_ERROR, Fault.CONFLICT):
-            self._answer(*_refusal(fault, call))
+            self._answer(refusal(fault, call))
         else:
             with proxy.writing(call) as free:
-                answer = self._forward(body) if free else _refusal(Fault.CONFLICT, call)
+                answer = server.service(self.path, headers, body) if free else refusal(Fault.CONFLICT, call)
             if fault is not None:
-                self._leave(fault, proxy)
+                self._leave(fault)
             else:
-                self._answer(*answer)
+                self._answer(answer)
 
-    def _forward(self, body: bytes) -> tuple[int, bytes, str]:
-        connection = http.client.HTTPConnection(*self.target, timeout=30)
-        try:
-            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
-            connection.request("POST", self.path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read(), response.getheader("Content-Type", _JSON)
-        finally:
-            connection.close()
-
-    def _answer(self, status: int, body: bytes, kind: str = _JSON) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
+    def _answer(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(answer.body)
 
-    def _leave(self, fault: Fault, proxy: FaultProxy) -> None:
-        if fault in (Fault.SILENT_BEFORE, Fault.SILENT_AFTER):
-            proxy.be_silent()
+    def _leave(self, fault: Fault) -> None:
         self.close_connection = True
+        if fault in (Fault.SILENT_BEFORE, Fault.SILENT_AFTER):
+            self.connection.settimeout(_LONGEST_SILENCE_SECONDS)
+            with suppress(OSError):
+                self.rfile.read(1)  # whoever waits for the answer gives up and goes
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tests look at `calls`."""
+
+
+def _asked(target: str, body: bytes) -> tuple[str, Mapping[str, Any], str]:
+    """Operation, content and service. The target is `DynamoDB_20120810.GetItem`, or a path of another language."""
+    service, _, operation = target.rpartition("." if "/" not in target else "/")
+    return operation, _content(body), "DynamoDB" if service.startswith("DynamoDB_") else service
+
+
+def _for_the_client(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    own = ("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding")
+    return {name: value for name, value in headers if name.lower() not in own}
 
 
 def _content(body: bytes) -> Mapping[str, Any]:
@@ -203,29 +179,7 @@ def _content(body: bytes) -> Mapping[str, Any]:
     return content
 
 
-def _refusal(fault: Fault, call: Call) -> tuple[int, bytes]:
-    if fault is Fault.SERVER_ERROR:
-        return 500, _error("InternalServerError", "injected")
-    if fault is Fault.CONFLICT and call.operation == "TransactWriteItems":
-        items: Sequence[Any] = call.body["TransactItems"]
-        reasons = [{"Code": "TransactionConflict", "Message": "injected"}, *[{"Code": "None"}] * (len(items) - 1)]
-        return 400, _error("TransactionCanceledException", "Transaction cancelled", CancellationReasons=reasons)
-    if fault is Fault.CONFLICT and call.written_keys:
-        return 400, _error("TransactionConflictException", "injected")
-    if call.service != "DynamoDB":
-        return 400, _error("ThrottlingException", "injected")
-    return 400, _error("ProvisionedThroughputExceededException", "injected")
-
-
-def _error(code: str, message: str, **further: Any) -> bytes:
-    return json.dumps({"__type": _ERROR_TYPE + code, "message": message, "Message": message, **further}).encode()
-
-
 def _collide(one: Call, other: Call) -> bool:
     """Two single writes queue up; where a transaction is involved, the later one is refused."""
     transactions = "TransactWriteItems" in (one.operation, other.operation)
     return transactions and not one.written_keys.isdisjoint(other.written_keys)
-
-
-def _key(item: Mapping[str, Any]) -> tuple[str, str]:
-    return item["pk"]["S"], item["sk"]["S"]

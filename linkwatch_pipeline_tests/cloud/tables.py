@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -62,11 +63,12 @@ def store_on(
     clock: Clock | None = None,
     page_items: int | None = SMALL_PAGES,
     budget: timedelta = BUDGET,
+    wait: Callable[[timedelta], None] | None = None,
 ) -> DynamoStore:
-    """A store on a client. Waits are a twentieth of what they are outside."""
+    """A store on a client. Without `wait`, waits are a twentieth of what they are outside."""
     chance = random.Random()  # ids of writes have to differ from those of every other store
     clock = clock if clock is not None else StandingClock()
-    patience = Patience(clock=clock, chance=chance, wait=_wait_a_little, budget=budget)
+    patience = Patience(clock=clock, chance=chance, wait=wait or _wait_a_little, budget=budget)
     new_id = partial(_hex_id, chance)
     return DynamoStore(DynamoTable(client, name, patience=patience, new_id=new_id, page_items=page_items), clock)
 

@@ -23,7 +23,8 @@ from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
 from linkwatch_pipeline_tests.builders import a_link
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, FaultProxy, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Call
+from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.shared_worker import Shared, make_shared, working
 from linkwatch_pipeline_tests.cloud.tables import store_on

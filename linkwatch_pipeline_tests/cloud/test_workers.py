@@ -13,7 +13,8 @@ from linkwatch_pipeline.bootstrap import App, new_worker
 from linkwatch_pipeline.domain.runs import JobStatus, count_chains
 from linkwatch_pipeline.ports import Queue
 from linkwatch_pipeline.use_cases.work_on_queue import work_on_queue
-from linkwatch_pipeline_tests.cloud.fault_proxy import Call, Fault, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Call, Fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.test_recovery import MONDAY, RUN_ID, dispatch, go_to, register

@@ -10,6 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
+from inspect import unwrap
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -21,6 +22,7 @@ from linkwatch_pipeline.adapters.queue.messages import write_message
 from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.entrypoints import aws_lambda
+from linkwatch_pipeline.ports import Clock
 from linkwatch_pipeline_tests.cloud import loopback_world
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table
@@ -45,18 +47,19 @@ class LambdaContext:
 
 @dataclass
 class MovedClock:
-    """The machine's clock, but for an offset that a test moves on."""
+    """Another clock, the machine's by default, but for an offset that a test moves on."""
 
     offset: timedelta = timedelta(0)
+    base: Clock = field(default_factory=SystemClock)
 
     def now(self) -> datetime:
-        return SystemClock().now() + self.offset
+        return self.base.now() + self.offset
 
     def monotonic(self) -> float:
-        return SystemClock().monotonic()
+        return self.base.monotonic()
 
     async def sleep(self, duration: timedelta) -> None:
-        await SystemClock().sleep(duration)
+        await self.base.sleep(duration)
 
 
 @dataclass
@@ -84,6 +87,11 @@ class Functions:
         """The parts that the functions are made of."""
         parts: App = self.module.app()
         return parts
+
+    def new_process(self) -> None:
+        """The functions' process died: what it remembered is gone."""
+        self.module.app.cache_clear()
+        aws_lambda.surveyor.cache_clear()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -117,10 +125,14 @@ class Functions:
 
 
 @contextmanager
-def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: str) -> Iterator[Functions]:
+def functions_on(
+    cloud: Cloud, world: WorldProcess | None = None, time: Clock | None = None, /, **settings: str
+) -> Iterator[Functions]:
     """Functions with an environment, and clients and a log of their own, until the block ends.
 
-    Args: world: what they visit; nothing can be visited without one.
+    Args:
+        world: what they visit; nothing can be visited without one.
+        time: what their clock goes by; None for the machine's.
     """
     sqs = cloud.client("sqs")
     table, namespace = make_table(cloud), f"linkwatch-{uuid4().hex}"
@@ -135,7 +147,7 @@ def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: st
         "LINKWATCH_ALLOW_ENDPOINT": "true",
         **({"LOOPBACK_WORLD": str(world.map_file)} if world is not None else {}),
     }
-    log, clock = io.StringIO(), MovedClock()
+    log, clock = io.StringIO(), MovedClock(base=time or SystemClock())
     with pytest.MonkeyPatch.context() as patch, _fresh_process(log):
         for name, value in {**cloud.env, **env, **settings}.items():
             patch.setenv(name, value)
@@ -148,7 +160,7 @@ def functions_on(cloud: Cloud, world: WorldProcess | None = None, **settings: st
 def _going_by(clock: MovedClock, build: Callable[[], App]) -> Callable[[], App]:
     @cache
     def app() -> App:
-        return replace(build(), clock=clock)
+        return replace(unwrap(build)(), clock=clock)
 
     return app
 
@@ -158,7 +170,7 @@ def _fresh_process(log: io.StringIO) -> Iterator[None]:
     """What a process remembers is forgotten before and after, and the root logger is as it was."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    remembered = (aws_lambda.app, aws_lambda.logs, loopback_world.app)
+    remembered = (aws_lambda.app, aws_lambda.logs, aws_lambda.surveyor, loopback_world.app)
     for each in remembered:
         each.cache_clear()
     with redirect_stdout(log):

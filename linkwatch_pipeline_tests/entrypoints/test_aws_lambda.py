@@ -16,7 +16,8 @@ from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import format_seconds, week_start
 from linkwatch_pipeline_tests.builders import a_link
-from linkwatch_pipeline_tests.cloud.fault_proxy import Fault, fault_proxy
+from linkwatch_pipeline_tests.cloud.calls import Fault
+from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
