@@ -200,6 +200,7 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('canaries = "home"', "a list of link ids"),
         ('canaries = ["no such id"]', "not a link id"),
         ("confirm = ", "not valid TOML"),
+        ("canaries = " + "[" * 5_000, "nested too deeply"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_by_name(tmp_path: Path, toml: str, words: str) -> None:
@@ -312,6 +313,10 @@ def test_an_allowance_without_an_agreement_or_a_sensible_number_is_refused(
 @pytest.mark.parametrize("value", ["7", '["docs.example.com"]', '{"https://docs.example.com/" = {}}'])
 def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> None:
     assert "allowances in " in refusal(tmp_path, f"allowances = {value}")
+
+
+def test_allowances_in_a_variable_that_are_nested_too_deeply_are_no_table(tmp_path: Path) -> None:
+    assert refusal(tmp_path, env={"LINKWATCH_ALLOWANCES": "[" * 20_000}).startswith("LINKWATCH_ALLOWANCES must be")
 
 
 def test_a_webhook_that_is_refused_is_not_repeated_since_it_may_be_a_secret(tmp_path: Path) -> None:

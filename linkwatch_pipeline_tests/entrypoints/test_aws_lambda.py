@@ -160,8 +160,9 @@ class TestCheck:
         register(store, "http://docs.example.com/ok")
         dispatch(functions)
         bad = {"messageId": "bad", "receiptHandle": "h", "body": '{"url": "https://secret.example.com/"}'}
-        assert functions.call("check", {"Records": [bad, *functions.waiting()]}) == {
-            "batchItemFailures": [{"itemIdentifier": "bad"}]
+        deep = {"messageId": "deep", "receiptHandle": "h", "body": "[" * 20_000}
+        assert functions.call("check", {"Records": [bad, deep, *functions.waiting()]}) == {
+            "batchItemFailures": [{"itemIdentifier": "bad"}, {"itemIdentifier": "deep"}]
         }
         assert len(list(store.observations())) == 1
         assert "secret" not in functions.log.getvalue()

@@ -128,7 +128,7 @@ UNKNOWN = CheckJob(job_id="elsewhere:guide", run_id="elsewhere", link_id="guide"
 def test_what_no_redrive_can_help_is_listed_and_thrown_away(
     terminal: Terminal, ministack: Cloud, shared: Shared
 ) -> None:
-    garbage, other = send_dead(ministack, shared, "not ours\x0a[31m", '{"password": "hunter2"}')
+    garbage, other, deep = send_dead(ministack, shared, "not ours\x0a[31m", '{"password": "hunter2"}', "[" * 20_000)
     send_dead(ministack, shared, write_message(UNKNOWN))
     shown = terminal.fine("dead-letters").out
     assert shown.splitlines()[0].startswith("JOB")
@@ -137,13 +137,13 @@ def test_what_no_redrive_can_help_is_listed_and_thrown_away(
     assert "hunter2" not in shown
     assert "elsewhere:guide" in shown
     listed = {entry["job_id"]: entry for entry in terminal.fine("dead-letters", "--json").document}
-    assert set(listed) == {garbage, other, "elsewhere:guide"}
+    assert set(listed) == {garbage, other, deep, "elsewhere:guide"}
     assert (listed[garbage]["problem"], listed[garbage]["status"]) == ("a message is not JSON", None)
     assert "nothing to redrive" in terminal.fine("dead-letters", "--all").out
     assert terminal.fine("dead-letters", "--discard", garbage).out == f"discarded: {garbage}\n"
     assert "is not in the queue" in terminal.refused("dead-letters", "--discard", garbage)
     discarded = terminal.fine("dead-letters", "--discard-strays", "--json").document["discarded"]
-    assert set(discarded) == {other, "elsewhere:guide"}
+    assert set(discarded) == {other, deep, "elsewhere:guide"}
     assert terminal.fine("dead-letters", "--json").document == []
     assert "nothing to discard" in terminal.fine("dead-letters", "--discard-strays").out
 
