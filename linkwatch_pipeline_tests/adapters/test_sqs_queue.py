@@ -96,6 +96,7 @@ def test_the_body_is_exactly_the_five_fields(case: Case) -> None:
         write_message(job()).replace("3", "1" * 5_000),  # more digits than Python reads
         write_message(job()).replace("3", "1" * 4_000),
         write_message(job()).replace("3", "NaN"),
+        write_message(job()).replace("3", "-1"),
         write_message(job()).replace("guide", "\\ud800"),
         write_message(job()).replace("guide", "\\u0000"),
         write_message(job()).replace("guide", "g" * 3_000),  # longer than a key of DynamoDB

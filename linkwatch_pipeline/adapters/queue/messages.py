@@ -15,7 +15,7 @@ from linkwatch_pipeline.domain.runs import CheckJob, hand_job_id, job_id
 _FIELDS = {"job_id": str, "run_id": str, "link_id": str, "sequence": int, "config_version": int}
 # What a store can be asked for: longer ones, half characters and the like are no key there.
 _RUN_ID = re.compile(r"[!-~]{0,60}")
-_MOST_DIGITS = 10**20
+_ENDLESS = 10**20
 
 
 def write_message(job: CheckJob) -> str:
@@ -49,7 +49,7 @@ def _check_ids(message: CheckJob) -> None:
         check_link_id(message.link_id)
     except InvalidInput:
         raise ValueError("a message's link_id is none") from None
-    if _RUN_ID.fullmatch(message.run_id) is None or abs(message.sequence) > _MOST_DIGITS:
+    if _RUN_ID.fullmatch(message.run_id) is None or not 0 <= message.sequence < _ENDLESS:
         raise ValueError("a message's run_id or sequence is none")
     by_hand = hand_job_id(message.sequence, message.link_id)
     if message.job_id != (by_hand if message.is_by_hand else job_id(message.run_id, message.link_id)):
