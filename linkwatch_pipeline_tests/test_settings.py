@@ -346,3 +346,25 @@ def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
 def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
     assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"')
     assert load(tmp_path, 'profile = "aws"\ntable = "links"').table == "links"
+
+
+QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/work"
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [QUEUE, QUEUE.replace("https", "http"), QUEUE.replace("/work", "//work"), "https://eu-west-1.queue.example/1/work"],
+)
+def test_a_queue_is_not_that_of_its_own_dead_letters(tmp_path: Path, dead: str) -> None:
+    aws = 'profile = "aws"\ntable = "links"\n'
+    env = {"LINKWATCH_QUEUE_URL": QUEUE, "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead}
+    toml = f'queue_url = "{QUEUE}"\ndead_letter_queue_url = "{dead}"\n'
+    for said in (refusal(tmp_path, aws, env=env), refusal(tmp_path, aws + toml)):
+        assert said.startswith("dead_letter_queue_url and queue_url name the same queue, 'work'; set dead_letter_")
+    assert load(tmp_path, toml).profile == "local"  # which asks neither
+
+
+@pytest.mark.parametrize("ending", ["/", " ", "\n", "?"])
+def test_a_queue_s_url_ends_with_its_name(tmp_path: Path, ending: str) -> None:
+    said = refusal(tmp_path, env={"LINKWATCH_DEAD_LETTER_QUEUE_URL": QUEUE + ending})
+    assert said.startswith("LINKWATCH_DEAD_LETTER_QUEUE_URL must be the URL of an SQS queue")

@@ -158,7 +158,7 @@ def _fresh_process(log: io.StringIO) -> Iterator[None]:
     """What a process remembers is forgotten before and after, and the root logger is as it was."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    remembered = (aws_lambda.app, aws_lambda.logs, loopback_world.app)
+    remembered = (aws_lambda.app, aws_lambda.logs, aws_lambda.surveyor, loopback_world.app)
     for each in remembered:
         each.cache_clear()
     with redirect_stdout(log):

@@ -174,6 +174,18 @@ def test_a_letter_that_waits_for_the_tick_and_one_that_never_can_be_checked_say_
     store.close()
 
 
+@pytest.mark.parametrize("words", [(), ("--discard-strays",)])
+def test_live_work_is_not_taken_for_dead_letters(
+    terminal: Terminal, ministack: Cloud, shared: Shared, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    sqs, number = ministack.client("sqs"), "ApproximateNumberOfMessages"
+    sqs.send_message(QueueUrl=shared.queue_url, MessageBody=write_message(UNKNOWN))
+    monkeypatch.setenv("LINKWATCH_DEAD_LETTER_QUEUE_URL", shared.queue_url)
+    assert "name the same queue" in terminal.refused("dead-letters", *words)
+    answer = sqs.get_queue_attributes(QueueUrl=shared.queue_url, AttributeNames=[number])
+    assert answer["Attributes"][number] == "1"
+
+
 def test_a_home_of_its_own_has_no_letters_to_throw_away(terminal: Terminal) -> None:
     assert "no queue that workers could share" in terminal.refused("dead-letters", "--discard", "x")
     assert "no queue that workers could share" in terminal.refused("dead-letters", "--discard-strays")
