@@ -59,6 +59,7 @@ METRICS = 9  # of the function health, each put by a request of its own at each 
 MEMORY_GB = 0.25
 CALLS_A_MINUTE = 2  # the tick and the notifier
 LOOKS_EVERY_MINUTES = 5
+QUESTIONS_A_LOOK = 2  # whether the work queue and that of its dead letters are as they have to be
 EVENTS_A_MAIL = 2  # of one that arrives: each a message through topic and queue, and a call
 REQUESTS_A_MESSAGE = 3  # sent, received, deleted
 MAPPINGS = 2
@@ -116,7 +117,7 @@ def week(load: Load) -> dict[str, float]:
         * (_price("GB stored, a month") + _price("GB of point-in-time recovery, a month"))
         / WEEKS_A_MONTH,
         "SQS, work": load.links * (2 + MESSAGES_SENT) * _price("SQS request"),
-        "SQS, polling empty queues": polls * _price("SQS request"),
+        "SQS, polling empty queues": (polls + looks * QUESTIONS_A_LOOK) * _price("SQS request"),
         "Lambda, GB-seconds": seconds * MEMORY_GB * _price("GB-second, arm64"),
         "Lambda, invocations": calls * _price("invocation"),
         "schedules": scheduled * _price("schedule's call"),

@@ -130,7 +130,15 @@ def test_no_setting_makes_an_ordinary_home_a_fixture_home(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "mark",
-    ["", "{}", "[]", '{"pairs": [], "story": false}', '{"pairs": [["8.8.8.8", 8765]], "story": false}', "\xff"],
+    [
+        "",
+        "{}",
+        "[]",
+        '{"pairs": [], "story": false}',
+        '{"pairs": [["8.8.8.8", 8765]], "story": false}',
+        "\xff",
+        "[" * 20_000,
+    ],
 )
 def test_a_damaged_mark_never_makes_a_fixture_home_an_ordinary_one(tmp_path: Path, mark: str) -> None:
     make_home(tmp_path, env={}, fixture=PAIRS)

@@ -200,6 +200,7 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('canaries = "home"', "a list of link ids"),
         ('canaries = ["no such id"]', "not a link id"),
         ("confirm = ", "not valid TOML"),
+        ("canaries = " + "[" * 5_000, "nested too deeply"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_by_name(tmp_path: Path, toml: str, words: str) -> None:
@@ -314,6 +315,10 @@ def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> Non
     assert "allowances in " in refusal(tmp_path, f"allowances = {value}")
 
 
+def test_allowances_in_a_variable_that_are_nested_too_deeply_are_no_table(tmp_path: Path) -> None:
+    assert refusal(tmp_path, env={"LINKWATCH_ALLOWANCES": "[" * 20_000}).startswith("LINKWATCH_ALLOWANCES must be")
+
+
 def test_a_webhook_that_is_refused_is_not_repeated_since_it_may_be_a_secret(tmp_path: Path) -> None:
     said = refusal(tmp_path, env={"LINKWATCH_OPS_WEBHOOK": "hooks.example.com/T0P-S3CRET"})
     assert "LINKWATCH_OPS_WEBHOOK" in said
@@ -341,3 +346,25 @@ def test_a_fixture_home_keeps_everything_to_itself(tmp_path: Path) -> None:
 def test_the_profile_aws_names_what_it_needs(tmp_path: Path) -> None:
     assert "LINKWATCH_TABLE" in refusal(tmp_path, 'profile = "aws"')
     assert load(tmp_path, 'profile = "aws"\ntable = "links"').table == "links"
+
+
+QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/work"
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [QUEUE, QUEUE.replace("https", "http"), QUEUE.replace("/work", "//work"), "https://eu-west-1.queue.example/1/work"],
+)
+def test_a_queue_is_not_that_of_its_own_dead_letters(tmp_path: Path, dead: str) -> None:
+    aws = 'profile = "aws"\ntable = "links"\n'
+    env = {"LINKWATCH_QUEUE_URL": QUEUE, "LINKWATCH_DEAD_LETTER_QUEUE_URL": dead}
+    toml = f'queue_url = "{QUEUE}"\ndead_letter_queue_url = "{dead}"\n'
+    for said in (refusal(tmp_path, aws, env=env), refusal(tmp_path, aws + toml)):
+        assert said.startswith("dead_letter_queue_url and queue_url name the same queue, 'work'; set dead_letter_")
+    assert load(tmp_path, toml).profile == "local"  # which asks neither
+
+
+@pytest.mark.parametrize("ending", ["/", " ", "\n", "?"])
+def test_a_queue_s_url_ends_with_its_name(tmp_path: Path, ending: str) -> None:
+    said = refusal(tmp_path, env={"LINKWATCH_DEAD_LETTER_QUEUE_URL": QUEUE + ending})
+    assert said.startswith("LINKWATCH_DEAD_LETTER_QUEUE_URL must be the URL of an SQS queue")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.json_text import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class FixtureState:
     @classmethod
     def from_json(cls, text: str) -> FixtureState:
         """Read a state; missing keys have their defaults. Raises ValueError."""
-        read = json.loads(text)
+        read = read_json(text)
         if not isinstance(read, dict):
             raise ValueError("it is not a JSON object")
         known = asdict(cls())

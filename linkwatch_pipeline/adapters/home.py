@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.domain.json_text import read_json
 
 LOWEST_FIXTURE_PORT = 1024
 _MARK = "fixture.json"
@@ -175,7 +176,7 @@ def _take_away(paths: list[Path]) -> None:
 
 def _read_mark(file: Path) -> FixtureMark | None:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file.read_text(encoding="utf-8"))
         pairs = tuple(_checked_pair(ip, port) for ip, port in content["pairs"])
         story = content["story"]
     except FileNotFoundError:

@@ -136,7 +136,9 @@ class App(Parts):
         week = latest_week(self.store, now=self.clock.now())
         app = self.in_week(week) if week is not None else self
         metrics = None if by_hand else app.metrics
-        return watch_health(app.store, metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor)
+        return watch_health(
+            app.store, metrics, clock=app.clock, breaker=app.breaker, surveyor=surveyor, queue=app.watched_queue
+        )
 
     def tell(self, findings: Iterable[Finding]) -> Told:
         """Tell on-call what it does not know yet of these findings, and remember that somebody looked."""

@@ -202,6 +202,12 @@ class Parts:
         """The queue that outlives its processes; None where each process that works on a run has its own."""
         return self.shared_queue if self.on_aws else None
 
+    @property
+    def watched_queue(self) -> Queue | None:
+        """The queue that health looks at: that of all workers, unless this home does not know it."""
+        settings = self.settings
+        return self.work_queue if settings.queue_url and settings.dead_letter_queue_url else None
+
     def make_fetcher(self) -> Fetcher:
         """A fetcher within this home's policy; the caller closes it. Raises ConfigurationError without a contact."""
         from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher

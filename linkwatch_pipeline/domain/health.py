@@ -27,6 +27,7 @@ def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
             *notice_findings(facts),
             *mute_findings(facts),
             *_dead_letters(facts),
+            *_queue(facts),
             *_exports(facts),
             *address_findings(facts),
             *_unseen_links(facts),
@@ -83,6 +84,17 @@ def _dead_letters(facts: HealthFacts) -> Iterable[Finding]:
             severity=Severity.CRITICAL,
             subject="queue",
             detail=f"{facts.dead_letters} jobs were given up after repeated failures of ours.",
+            since=facts.now,
+        )
+
+
+def _queue(facts: HealthFacts) -> Iterable[Finding]:
+    if facts.queue_problem is not None:
+        yield Finding(
+            code="queue_broken",
+            severity=Severity.CRITICAL,
+            subject="queue",
+            detail=f"The queue of all workers is not as it has to be: {facts.queue_problem}",
             since=facts.now,
         )
 

@@ -17,6 +17,7 @@ from uuid import UUID, uuid5
 
 from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.fetching import FetchResult
+from linkwatch_pipeline.domain.json_text import read_json
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.timestamps import format_seconds, require_utc
 
@@ -157,8 +158,8 @@ def decode_check(body: str) -> ServiceCheck:
     if len(body) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInput("message", f"it is longer than {MAX_MESSAGE_CHARACTERS} characters", "Send one check each.")
     try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
+        content = read_json(body)
+    except ValueError:
         raise InvalidInput("message", "it is not JSON", f"Send an object with {', '.join(_FIELDS)}.") from None
     if not isinstance(content, dict):
         raise InvalidInput("message", "it is not a JSON object", f"Send an object with {', '.join(_FIELDS)}.")
@@ -204,7 +205,7 @@ def status_value(record: StatusRecord) -> str:
 def seen_in(value: str) -> SeenStatus | None:
     """What a reader finds in Redis; None if it is not a status."""
     try:
-        content = json.loads(value)
+        content = read_json(value)
         checked_at = datetime.fromisoformat(content["checked_at"])
         response_time = content["response_time"]
         return SeenStatus(
@@ -212,7 +213,7 @@ def seen_in(value: str) -> SeenStatus | None:
             response_time=None if response_time is None else float(response_time),
             checked_at=checked_at.replace(tzinfo=checked_at.tzinfo or UTC).astimezone(UTC),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
 
 

@@ -118,7 +118,13 @@ def health(event: Event, context: Context) -> dict[str, Any]:
     """Look whether all is well; publishes numbers and a heartbeat. Its role may only read the table."""
     parts = app()
     findings = watch_health(
-        parts.store, parts.metrics, clock=parts.clock, breaker=parts.breaker, surveyor=surveyor(), only_reads=True
+        parts.store,
+        parts.metrics,
+        clock=parts.clock,
+        breaker=parts.breaker,
+        surveyor=surveyor(),
+        queue=parts.watched_queue,
+        only_reads=True,
     )
     for finding in findings:
         about = {"code": finding.code, "severity": finding.severity.value, "subject": finding.subject}

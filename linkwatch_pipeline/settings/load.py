@@ -61,6 +61,24 @@ def _check_aws_settings(settings: Settings, *, fixture: bool) -> None:
             "the profile 'aws' needs the name of a DynamoDB table: set table, or LINKWATCH_TABLE, to what the stack "
             "tells as TableName."
         )
+    _check_queues(settings)
+
+
+def _check_queues(settings: Settings) -> None:
+    """A queue and its dead letters are in one account and region, so one name is one queue, however its URL is spelled.
+
+    Whoever throws dead letters away would throw away work that waits.
+    """
+    if settings.queue_url and _queue_name(settings.queue_url) == _queue_name(settings.dead_letter_queue_url):
+        raise ConfigurationError(
+            "dead_letter_queue_url and queue_url name the same queue, "
+            f"{_queue_name(settings.queue_url)!r}; set dead_letter_queue_url, or LINKWATCH_DEAD_LETTER_QUEUE_URL, to "
+            "what the stack tells as DeadLetterQueueUrl."
+        )
+
+
+def _queue_name(url: str) -> str:
+    return url.rpartition("/")[2]
 
 
 def _check_mail_settings(settings: Settings, *, fixture: bool) -> None:

@@ -29,6 +29,8 @@ def from_file(file: Path) -> Iterator[tuple[str, str, object]]:
         return
     except OSError as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc.strerror}.") from exc
+    except RecursionError:
+        raise ConfigurationError(f"{file} is nested too deeply; no setting needs that.") from None
     except ValueError as exc:  # not TOML, or not UTF-8
         raise ConfigurationError(f"{file} is not valid TOML: {exc}.") from exc
     for key, value in content.items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from linkwatch_pipeline.domain.allowances import MAX_AGREED_WITH, MAX_VISITS, Allowance
 from linkwatch_pipeline.domain.errors import InvalidInput
+from linkwatch_pipeline.domain.json_text import read_json
 from linkwatch_pipeline.domain.links import MAX_CONFIRM, check_address, check_confirm, check_link_id
 from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 from linkwatch_pipeline.settings.kinds import Kind, list_of, text, text_like, whole_number
@@ -118,7 +118,7 @@ USER_NAME = text(
     lambda value: value.isascii() and value.isprintable() and len(value) <= 200,
 )
 HOSTS = list_of(lambda name: _host_name(name, "allowed_hosts"), 'a list of host names, such as ["docs.example.com"]')
-ALLOWANCES = Kind(read=json.loads, check=_check_allowances)
+ALLOWANCES = Kind(read=read_json, check=_check_allowances)
 LINK_IDS = list_of(
     lambda name: check_link_id(name, "canaries"),
     'a list of link ids, such as ["front-page", "docs-home", "status-page"]',

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, later_retry_runs
-from linkwatch_pipeline.ports import Queue, Store, StrayLetter
+from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dispatch import due_head
@@ -67,11 +67,12 @@ def _settle(store: Store, queue: Queue, letter: CheckJob, *, now: datetime, keep
 
 
 def _log_removed(letter: CheckJob, job: JobRecord | None) -> None:
-    told = {"action": "drop", "job_id": letter.job_id, "run_id": letter.run_id, "error": _why_stray(job)}
+    told = {"action": "drop", "job_id": letter.job_id, "run_id": letter.run_id, "error": why_stray(job)}
     logger.warning("dead letter thrown away", extra=told)
 
 
-def _why_stray(job: JobRecord | None) -> str:
+def why_stray(job: JobRecord | None) -> str:
+    """Why a letter has nothing to tell of its job, which was not given up."""
     return "its job is not known here" if job is None else f"its job is {job.status.value}"
 
 
@@ -84,35 +85,6 @@ def _end(store: Store, job: JobRecord, now: datetime) -> Iterator[Settled]:
 def dead_letters(store: Store, *, now: datetime) -> Iterator[DeadLetter]:
     """The jobs that were given up in runs that began within 14 days, in (run, host, link) order."""
     return letters_of(store, (run for run in store.runs() if run.started_at >= now - KEPT_FOR))
-
-
-def letters_by_hand(queue: Queue | None) -> list[CheckJob]:
-    """The checks by hand that were given up, the oldest first: all that is left of them lies in the queue."""
-    return [letter for letter in queue.dead_letters() if letter.is_by_hand] if queue is not None else []
-
-
-def stray_letters(store: Store, queue: Queue | None) -> list[StrayLetter]:
-    """What lies in the queue, and sounds its alarm, though no job was given up for it: unreadable, unknown, done."""
-    if queue is None:
-        return []
-    letters = [(letter, store.get_job(letter.run_id, letter.link_id)) for letter in queue.dead_letters()]
-    return queue.unreadable_letters() + [
-        StrayLetter(letter_id=letter.job_id, problem=_why_stray(job), beginning="")
-        for letter, job in letters
-        if not letter.is_by_hand and (job is None or job.status is not JobStatus.ABANDONED)
-    ]
-
-
-def discard_letters(queue: Queue, letter_ids: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Throw letters away, whatever they are, and leave their jobs as they are; those thrown away, and those not there.
-
-    A pending job whose letter is gone is sent again by the tick.
-    """
-    found: list[str] = []
-    missing: list[str] = []
-    for letter_id in dict.fromkeys(letter_ids):
-        (found if queue.remove_dead_letter(letter_id) else missing).append(letter_id)
-    return found, missing
 
 
 def letters_of(store: Store, runs: Iterable[Run]) -> Iterator[DeadLetter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, LinkwatchError, NotFound
+from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, LinkwatchError, NotFound
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.links import check_link_id
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, hand_job_id
@@ -69,7 +69,7 @@ async def check_enqueued(parts: CheckParts, queue: Queue, message: CheckJob) -> 
     except HostBusy as busy:
         wait = min(max(busy.until - parts.clock.now(), timedelta(0)), LONGEST_DEFERRAL)
         await parts.blocking(lambda: queue.send([message], delay=wait))
-    except (ConflictingContent, NotFound) as why:
+    except (ConflictingContent, InvalidInput, NotFound) as why:  # InvalidInput: of its sequence
         _drop(message, why)
     else:
         log_checked(done.observation, done.kind.value if done.is_replay else done.observation.outcome.value)

@@ -24,9 +24,10 @@ from linkwatch_pipeline.domain.runs import (
     weekly_part,
 )
 from linkwatch_pipeline.ports import Queue, Store
-from linkwatch_pipeline.use_cases.dead_letters import letters_by_hand, redriven_as
+from linkwatch_pipeline.use_cases.dead_letters import redriven_as
 from linkwatch_pipeline.use_cases.dispatch import Member, dispatch_host, dispatch_run
 from linkwatch_pipeline.use_cases.observe_week import week_runs
+from linkwatch_pipeline.use_cases.queue_letters import why_in_vain
 
 
 class CannotRedrive(LinkwatchError):
@@ -51,8 +52,10 @@ def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue
     Args: queue: where letters lie that outlive their process; the redriven ones are taken out.
     """
     ids = list(dict.fromkeys(job_ids))
-    sent_again = _send_again(queue, ids)
-    letters, refused = _redrivable(store, [each for each in ids if each not in {one.job_id for one in sent_again}])
+    sent_again, in_vain = _send_again(store, queue, ids)
+    seen_to = {letter.job_id for letter in sent_again} | in_vain.keys()
+    letters, refused = _redrivable(store, [each for each in ids if each not in seen_to])
+    refused |= in_vain
     jobs: list[JobRecord] = []
     for week, of_week in groupby(sorted(letters, key=_place), key=lambda job: weekly_part(job.run_id)):
         chosen = list(of_week)
@@ -75,15 +78,26 @@ def redrive(store: Store, job_ids: Iterable[str], *, now: datetime, queue: Queue
     return Redriven(jobs=jobs, refused=refused, sent_again=sent_again)
 
 
-def _send_again(queue: Queue | None, job_ids: Sequence[str]) -> list[CheckJob]:
-    """The checks by hand among these; a crash in between leaves both the message and its letter, which is harmless."""
+def _send_again(store: Store, queue: Queue | None, job_ids: Sequence[str]) -> tuple[list[CheckJob], dict[str, str]]:
+    """The checks by hand among these that were sent, and why others were not, by job id.
+
+    A crash in between leaves both the message and its letter, which is harmless.
+    """
     if queue is None or all(split_job_id(job_id)[0] is not None for job_id in job_ids):
-        return []
-    letters = [letter for letter in letters_by_hand(queue) if letter.job_id in job_ids]
-    for letter in letters:
+        return [], {}
+    sent: list[CheckJob] = []
+    in_vain: dict[str, str] = {}
+    for letter in queue.dead_letters():
+        if not letter.is_by_hand or letter.job_id not in job_ids:
+            continue
+        why = why_in_vain(store, letter)
+        if why is not None:
+            in_vain[letter.job_id] = f"would not be checked: {why}; --discard throws the letter away"
+            continue
         queue.send([letter])
         queue.remove_dead_letter(letter.job_id)
-    return letters
+        sent.append(letter)
+    return sent, in_vain
 
 
 def _place(job: JobRecord) -> tuple[str, str, str]:

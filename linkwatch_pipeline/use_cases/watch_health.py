@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
+from linkwatch_pipeline.domain.errors import QueueError
 from linkwatch_pipeline.domain.health import in_order, unfinished_import, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
 from linkwatch_pipeline.domain.health_findings import Finding, Severity
@@ -17,7 +18,7 @@ from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_r
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
-from linkwatch_pipeline.ports import Clock, Metrics, Store
+from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
@@ -34,6 +35,7 @@ def watch_health(
     clock: Clock,
     breaker: BreakerRules | None = None,
     surveyor: Surveyor | None = None,
+    queue: Queue | None = None,
     only_reads: bool = False,
 ) -> tuple[Finding, ...]:
     """All findings, the worst first; the heartbeat says that somebody looked.
@@ -44,6 +46,7 @@ def watch_health(
     Args:
         metrics: None publishes nothing: a look that nobody repeats is no heartbeat.
         surveyor: remembers what was read of all links and notices; None reads them now.
+        queue: the one that all workers share, asked whether it is as it has to be; None where there is none.
         only_reads: write nothing into the store; runs are judged as they are going to be ruled on, and the next run
             records the weeks before it.
     """
@@ -56,6 +59,7 @@ def watch_health(
     if not only_reads:
         release_notices(store, rules, now=now, damaged=damage)
     facts = gather_facts(store, now=now, surveyor=surveyor or Surveyor(), damage=damage)
+    facts = replace(facts, queue_problem=_queue_problem(queue))
     for gap in () if only_reads else facts.missed_weeks:
         store.create_run(gap)  # which leaves one that is recorded already as it is
     findings = verdict(facts)
@@ -94,6 +98,16 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor, damage: Dam
         newest=max(_stamps(current, progress, unsettled), key=lambda stamp: stamp.at, default=None),
         damaged=damage.records,
     )
+
+
+def _queue_problem(queue: Queue | None) -> str | None:
+    if queue is None:
+        return None
+    try:
+        queue.verify()
+    except QueueError as why:
+        return str(why)
+    return None
 
 
 def _progress(store: Store, run: Run, now: datetime) -> RunProgress:

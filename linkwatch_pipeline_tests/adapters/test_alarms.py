@@ -111,7 +111,7 @@ def test_what_was_told_is_read_back_whole(tmp_path: Path) -> None:
     assert AlarmFile(tmp_path / "state.json").read() == state
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"looked_at": 5}', "\x00"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"looked_at": 5}', "\x00", "[" * 20_000])
 def test_a_damaged_memory_is_as_if_nothing_had_been_told(tmp_path: Path, damage: str) -> None:
     (tmp_path / "state.json").write_text(damage)
     memory = AlarmFile(tmp_path / "state.json")

@@ -103,7 +103,7 @@ def test_a_secret_holds_a_url_or_what_rds_writes(secret: str) -> None:
     assert place.sslmode == "verify-full"
 
 
-@pytest.mark.parametrize("secret", ["{", "{}", '{"username": "hidden", "host": "h"}', "hidden"])
+@pytest.mark.parametrize("secret", ["{", "{}", '{"username": "hidden", "host": "h"}', "hidden", '{"hidden":' * 20_000])
 def test_a_secret_that_holds_something_else_is_refused_without_repeating_it(secret: str) -> None:
     with pytest.raises(ConfigurationError, match="DATABASE_URL_SECRET_ARN") as refused:
         parse_secret(secret)

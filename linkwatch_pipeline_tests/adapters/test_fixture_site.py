@@ -96,6 +96,8 @@ def test_the_state_file_is_read_for_each_request(tmp_path: Path) -> None:
     [
         ("{", "Expecting property name"),
         ("[]", "not a JSON object"),
+        ("[" * 20_000, "nested too deeply"),
+        ('{"body": "\\ud83d"}', "half a character"),
         ('{"staus": 404, "status": 200}', "it has no 'staus'; there are status, body,"),
         ('{"status": "200"}', "status must be a whole number from 200 to 599"),
         ('{"status": true}', "status must be"),

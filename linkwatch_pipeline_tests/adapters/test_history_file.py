@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,10 @@ def of_something_else(lines: list[str]) -> list[str]:
     return ["link_id,url,owner"]
 
 
+def nested_too_deeply(lines: list[str]) -> list[str]:
+    return ["[" * 20_000, *lines[1:]]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -126,6 +131,7 @@ def of_something_else(lines: list[str]) -> list[str]:
         (cut_in_the_middle, "is cut"),
         (with_another_version, "version 2"),
         (of_something_else, "not a history"),
+        (nested_too_deeply, "not a history"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -147,4 +153,15 @@ def test_records_that_a_newer_linkwatch_added_are_named(tmp_path: Path) -> None:
     file = a_file(tmp_path)
     file.write_text('{"linkwatch_history":1,"source":"one"}\n{"moons":{"name":"Io"}}\n')
     with pytest.raises(InvalidInput, match="moons"):
+        list(read_history(file))
+
+
+@pytest.mark.parametrize("record", ['{"links": []}', '{"links": {"id": "\\ud83d"}}'])
+def test_a_record_of_a_whole_file_that_is_none_is_refused(tmp_path: Path, record: str) -> None:
+    lines = [json.dumps({"linkwatch_history": 1, "source": "one"}), record]
+    digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+    file = tmp_path / "history.jsonl"
+    file.write_text("\n".join([*lines, json.dumps({"end": {"records": 1, "sha256": digest}})]) + "\n")
+    assert check_history(file) == "one"
+    with pytest.raises(InvalidInput, match=f"{file} "):
         list(read_history(file))

@@ -91,7 +91,20 @@ def test_the_body_is_exactly_the_five_fields(case: Case) -> None:
         write_message(job()).replace("3", "true"),
         write_message(job()).replace("3", '"3"'),
         write_message(job())[:-1] + ',"url":"https://secret.example.com/"}',
+        "[" * 20_000,
+        "[" * 262_144,  # as large as SQS takes
+        write_message(job()).replace("3", "1" * 5_000),  # more digits than Python reads
+        write_message(job()).replace("3", "1" * 4_000),
+        write_message(job()).replace("3", "NaN"),
+        write_message(job()).replace("3", "-1"),
+        write_message(job()).replace("guide", "\\ud800"),
+        write_message(job()).replace("guide", "\\u0000"),
+        write_message(job()).replace("guide", "g" * 3_000),  # longer than a key of DynamoDB
+        write_message(job()).replace(RUN_ID, RUN_ID * 200),
+        write_message(job()).replace('"link_id":"guide"', '"link_id":"guide","link_id":"secret"'),
+        write_message(job()).replace('"sequence"', '"run_id":"","sequence"'),  # a check by hand with a run's job id
     ],
+    ids=lambda body: body[:20],
 )
 def test_anything_else_is_refused_without_being_quoted(body: str) -> None:
     with pytest.raises(ValueError, match="a message") as refused:

@@ -146,7 +146,7 @@ def test_the_play_comes_by_the_rare_calls(asked: dict[str, Allowed]) -> None:
     assert ("sqs:SendMessage", "work") in asked["check"]
     assert ("ses:SendEmail", "") in asked["notify"]
     assert ("dynamodb:PutItem", "table") in asked["mail_events"]
-    assert ("cloudwatch:PutMetricData", "") in asked["health"]
+    assert {("cloudwatch:PutMetricData", ""), ("sqs:GetQueueAttributes", "dead")} <= asked["health"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -186,7 +186,7 @@ def test_the_roles_of_dagster_are_enough_for_a_run_its_worker_and_its_sensors(
             app.look()
     roles = {name: allowed(role) for name, role in resources(ECS, "AWS::IAM::Role").items()}
     assert ("sqs:DeleteMessage", "dead") in needed(of_run.calls)
-    assert (needed(of_run.calls) | asked["dispatch"] | asked["notify"]) - roles["RunRole"] == set()
+    assert (needed(of_run.calls) | asked["dispatch"] | asked["notify"] | asked["health"]) - roles["RunRole"] == set()
     assert ("sqs:DeleteMessage", "work") in needed(of_worker.calls)
     assert needed(of_worker.calls) - roles["WorkerRole"] == set()
     assert needed(of_sensors.calls) - roles["DagsterRole"] == set()

@@ -161,8 +161,9 @@ class TestCheck:
         register(store, "http://docs.example.com/ok")
         dispatch(functions)
         bad = {"messageId": "bad", "receiptHandle": "h", "body": '{"url": "https://secret.example.com/"}'}
-        assert functions.call("check", {"Records": [bad, *functions.waiting()]}) == {
-            "batchItemFailures": [{"itemIdentifier": "bad"}]
+        deep = {"messageId": "deep", "receiptHandle": "h", "body": "[" * 20_000}
+        assert functions.call("check", {"Records": [bad, deep, *functions.waiting()]}) == {
+            "batchItemFailures": [{"itemIdentifier": "bad"}, {"itemIdentifier": "deep"}]
         }
         assert len(list(store.observations())) == 1
         assert "secret" not in functions.log.getvalue()
@@ -271,6 +272,13 @@ class TestHealth:
         assert _last(functions, "RunLate") == len(found)
         assert _last(functions, "Heartbeat") == 1
 
+    def test_a_work_queue_that_gives_nothing_up_is_critical(self, functions: Functions) -> None:
+        functions.sqs.set_queue_attributes(QueueUrl=functions.queue_url, Attributes={"RedrivePolicy": ""})
+        assert functions.call("health") == {"healthy": False, "findings": 1}
+        (line,) = [line for line in functions.lines if line["message"] == "finding"]
+        assert (line["code"], line["subject"]) == ("queue_broken", "queue")
+        assert _last(functions, "CriticalFindings") == 1
+
     def test_it_only_reads_even_what_a_dead_writer_left_and_a_run_that_is_to_be_ruled_on(
         self, ministack: Cloud, world: WorldProcess
     ) -> None:
@@ -284,7 +292,7 @@ class TestHealth:
             proxy.begin()
             told = functions.call("health")
             asked = {call.operation for call in proxy.calls} - {"PutMetricData"}
-            assert asked <= {"GetItem", "BatchGetItem", "Query"}
+            assert asked <= {"GetItem", "BatchGetItem", "Query", "GetQueueAttributes"}
             assert told["healthy"] is True
             assert [run.ruling for run in store.runs()] == [None]
             store.close()

@@ -43,6 +43,7 @@ def names_it(terminal: Terminal, folder: Path, caplog: pytest.LogCaptureFixture,
         ("active_since", "yesterday", "active_since cannot be read"),
         ("version", "many", "version is not a whole number"),
         ("places", "[[1]]", "places cannot be read"),
+        ("places", "[" * 20_000, "places cannot be read"),
     ],
 )
 def test_a_damaged_row_is_named(

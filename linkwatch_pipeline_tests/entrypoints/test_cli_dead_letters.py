@@ -14,6 +14,7 @@ from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, count_chains, we
 from linkwatch_pipeline_tests.builders import a_link, a_run, dispatched
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.shared_worker import Shared, make_shared
+from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 
 URLS = {"first": "https://a.example/1", "second": "https://a.example/2", "third": "https://b.example/"}
@@ -128,7 +129,7 @@ UNKNOWN = CheckJob(job_id="elsewhere:guide", run_id="elsewhere", link_id="guide"
 def test_what_no_redrive_can_help_is_listed_and_thrown_away(
     terminal: Terminal, ministack: Cloud, shared: Shared
 ) -> None:
-    garbage, other = send_dead(ministack, shared, "not ours\x0a[31m", '{"password": "hunter2"}')
+    garbage, other, deep = send_dead(ministack, shared, "not ours\x0a[31m", '{"password": "hunter2"}', "[" * 20_000)
     send_dead(ministack, shared, write_message(UNKNOWN))
     shown = terminal.fine("dead-letters").out
     assert shown.splitlines()[0].startswith("JOB")
@@ -137,15 +138,52 @@ def test_what_no_redrive_can_help_is_listed_and_thrown_away(
     assert "hunter2" not in shown
     assert "elsewhere:guide" in shown
     listed = {entry["job_id"]: entry for entry in terminal.fine("dead-letters", "--json").document}
-    assert set(listed) == {garbage, other, "elsewhere:guide"}
+    assert set(listed) == {garbage, other, deep, "elsewhere:guide"}
     assert (listed[garbage]["problem"], listed[garbage]["status"]) == ("a message is not JSON", None)
     assert "nothing to redrive" in terminal.fine("dead-letters", "--all").out
     assert terminal.fine("dead-letters", "--discard", garbage).out == f"discarded: {garbage}\n"
     assert "is not in the queue" in terminal.refused("dead-letters", "--discard", garbage)
     discarded = terminal.fine("dead-letters", "--discard-strays", "--json").document["discarded"]
-    assert set(discarded) == {other, "elsewhere:guide"}
+    assert set(discarded) == {other, deep, "elsewhere:guide"}
     assert terminal.fine("dead-letters", "--json").document == []
     assert "nothing to discard" in terminal.fine("dead-letters", "--discard-strays").out
+
+
+def test_a_letter_that_waits_for_the_tick_and_one_that_never_can_be_checked_say_so(
+    terminal: Terminal, ministack: Cloud, shared: Shared
+) -> None:
+    terminal.fine("links")
+    store = store_on(ministack.client("dynamodb"), shared.table, clock=SystemClock())
+    link = a_link("guide", URLS["first"])
+    store.save_link(link, replaces=None)
+    [job] = dispatched(store, [link], run=a_run(SystemClock().now().replace(microsecond=0)))
+    never = CheckJob(job_id="0:nolink", run_id="", link_id="nolink", sequence=0, config_version=1)
+    send_dead(ministack, shared, write_message(job.message), write_message(never))
+    jobs, waiting, strays = terminal.fine("dead-letters").out.split("\n\n")
+    assert jobs.splitlines() == ["JOB  HOST  REASON  REDRIVEN AS"]
+    assert waiting.splitlines()[0].startswith("these wait for the next tick")
+    assert job.job_id in waiting
+    assert "0:nolink  its link is not known here" in strays
+    first, _ = terminal.fine("dead-letters", "--json").document
+    assert (first["job_id"], first["status"], first["reason"]) == (job.job_id, "pending", None)
+    assert first["problem"] == "its job is pending until the next tick"
+    assert "its link is not known here" in terminal.refused("dead-letters", "--redrive", "0:nolink")
+    assert "the next tick ends it" in terminal.refused("dead-letters", "--discard", job.job_id)
+    assert terminal.fine("dead-letters", "--discard-strays").out == "discarded: 0:nolink\n"
+    assert [entry["job_id"] for entry in terminal.fine("dead-letters", "--json").document] == [job.job_id]
+    store.close()
+
+
+@pytest.mark.parametrize("words", [(), ("--discard-strays",)])
+def test_live_work_is_not_taken_for_dead_letters(
+    terminal: Terminal, ministack: Cloud, shared: Shared, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    sqs, number = ministack.client("sqs"), "ApproximateNumberOfMessages"
+    sqs.send_message(QueueUrl=shared.queue_url, MessageBody=write_message(UNKNOWN))
+    monkeypatch.setenv("LINKWATCH_DEAD_LETTER_QUEUE_URL", shared.queue_url)
+    assert "name the same queue" in terminal.refused("dead-letters", *words)
+    answer = sqs.get_queue_attributes(QueueUrl=shared.queue_url, AttributeNames=[number])
+    assert answer["Attributes"][number] == "1"
 
 
 def test_a_home_of_its_own_has_no_letters_to_throw_away(terminal: Terminal) -> None:

@@ -12,9 +12,10 @@ import pytest
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, RunState
-from linkwatch_pipeline.use_cases.dead_letters import dead_letters, settle_dead_letters, stray_letters
+from linkwatch_pipeline.use_cases.dead_letters import dead_letters, settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import due_heads
 from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 from linkwatch_pipeline.use_cases.redrive import Redriven, redrive
 from linkwatch_pipeline_tests.builders import RETRY_ID, RUN_ID, a_link, after
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
@@ -105,7 +106,7 @@ def test_a_letter_that_is_thrown_away_because_nobody_knows_its_job_is_told(
     queue.send([unknown])
     queue.receive()
     weeks.engine.clock.advance(timedelta(seconds=181))
-    assert [(s.letter_id, s.problem) for s in stray_letters(weeks.store, queue)] == [
+    assert [(s.letter_id, s.problem) for s in queue_letters(weeks.store, queue).strays] == [
         ("elsewhere:guide", "its job is not known here")
     ]
     assert list(settle_dead_letters(weeks.store, queue, now=weeks.engine.clock.now(), keep=keep)) == []

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.breaker import BreakerRules
-from linkwatch_pipeline.domain.errors import DeliveryFailure, InvalidInput
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeliveryFailure, InvalidInput
 from linkwatch_pipeline.domain.health_findings import Severity
 from linkwatch_pipeline.domain.runs import RunState, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK
@@ -233,3 +234,19 @@ def test_a_run_written_by_a_clock_that_is_ahead_is_found(office: Office) -> None
     office.watch(guide="https://docs.example.com/guide")
     office.store.create_run(replace(a_run(), started_at=after(hours=1, minutes=5)))
     assert ("clock_skew", RUN_ID) in look(office)
+
+
+class _Unguarded(MemoryQueue):
+    """A queue that never gives a message up."""
+
+    def verify(self) -> None:
+        raise DeadLettersElsewhere("the work queue has no redrive policy. Give it one.")
+
+
+def test_a_queue_that_is_not_as_it_has_to_be_is_critical(office: Office) -> None:
+    assert look(office, queue=MemoryQueue(office.clock)) == []
+    for only_reads in (False, True):
+        queue = _Unguarded(office.clock)
+        (found,) = watch_health(office.store, None, clock=office.clock, queue=queue, only_reads=only_reads)
+        assert (found.code, found.subject, found.severity) == ("queue_broken", "queue", Severity.CRITICAL)
+        assert found.detail.endswith("the work queue has no redrive policy. Give it one.")

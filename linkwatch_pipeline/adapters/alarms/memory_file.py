@@ -13,6 +13,7 @@ from typing import Any
 
 from linkwatch_pipeline.adapters.alarms.documents import alarm_document, read_alarm, read_moment
 from linkwatch_pipeline.domain.alarms import AlarmState
+from linkwatch_pipeline.domain.json_text import read_json
 from linkwatch_pipeline.domain.timestamps import format_utc
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class AlarmFile:
     def read(self) -> AlarmState:
         """Nothing remembered if there is no file yet."""
         try:
-            return _read(json.loads(self._file.read_text(encoding="utf-8")))
+            return _read(read_json(self._file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return AlarmState()
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -33,6 +33,10 @@ _LOOK_AT_DEAD_FOR = timedelta(seconds=30)
 MOST_LETTERS_READ = 500
 _MOST_LETTERS_SEARCHED = 2_000
 _EMPTY_ANSWERS_AT_THE_END = 2  # a short poll asks some of SQS's servers only
+_MEND_POLICY = (
+    "Give the work queue a redrive policy to the queue of dead_letter_queue_url, after 5 receives, as "
+    "deploy/foundation.yaml does."
+)
 _NOT_THERE = ("NonExistentQueue", "QueueDoesNotExist")
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException")
 _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue", "InvalidIdFormat")
@@ -104,10 +108,12 @@ class SqsQueue:
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["RedrivePolicy"])
         policy = answer.get("Attributes", {}).get("RedrivePolicy")
         if policy is None:
-            raise DeadLettersElsewhere("the work queue has no redrive policy, so that it never gives a message up.")
+            raise DeadLettersElsewhere(
+                f"the work queue has no redrive policy, so that it never gives a message up. {_MEND_POLICY}"
+            )
         goes_to = str(json.loads(policy).get("deadLetterTargetArn", "")).rpartition(":")[2]
         if goes_to != self._dead_url.rstrip("/").rpartition("/")[2]:
-            raise DeadLettersElsewhere(f"the dead letters of the work queue go to {goes_to!r}.")
+            raise DeadLettersElsewhere(f"the dead letters of the work queue go to {goes_to!r}. {_MEND_POLICY}")
         with _translated():
             self._look_for_dead_queue(goes_to)
 

@@ -6,7 +6,6 @@ over TLS with its certificate and name verified: a silent plain connection is no
 
 from __future__ import annotations
 
-import json
 import logging
 import ssl
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from linkwatch_pipeline.domain.errors import ConfigurationError, StoreUnavailable
+from linkwatch_pipeline.domain.json_text import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def parse_secret(text: str) -> DatabasePlace:
     if not text.lstrip().startswith("{"):
         return parse_database_url(text, setting=setting)
     try:
-        content = json.loads(text)
+        content = read_json(text)
     except ValueError:
         raise ConfigurationError(f"{setting} is neither a URL nor JSON.") from None
     if "DATABASE_URL" in content:

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from linkwatch_pipeline.adapters.store.rows import TABLES, table_of
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
+from linkwatch_pipeline.domain.json_text import read_json
 from linkwatch_pipeline.domain.notices import Notice, bounded
 from linkwatch_pipeline.ports import StoredRecord
 
@@ -94,7 +95,7 @@ def read_history(path: Path) -> Iterator[StoredRecord]:
             try:
                 record = table.decode([fields.get(column) for column in table.columns])
                 yield bounded(record) if isinstance(record, Notice) else record
-            except (TypeError, ValueError, KeyError) as error:
+            except (TypeError, ValueError, KeyError, AttributeError) as error:
                 _refuse(path, f"has a record of {name} that cannot be read ({error})")
         elif name not in ("linkwatch_history", "end"):
             _refuse(path, f"has records of {name!r}, which this linkwatch does not know")
@@ -119,7 +120,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _document(path: Path, line: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(line)
+        document = read_json(line)
     except ValueError:
         document = None
     if not isinstance(document, dict) or not document:

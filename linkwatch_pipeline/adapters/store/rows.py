@@ -9,6 +9,7 @@ from typing import Any
 
 from linkwatch_pipeline.adapters.store.table import Converter, Table
 from linkwatch_pipeline.domain.hosts import HostRecord
+from linkwatch_pipeline.domain.json_text import read_json
 from linkwatch_pipeline.domain.links import (
     LONG_FIELDS,
     Ack,
@@ -62,7 +63,7 @@ def _write_allocations(allocations: Mapping[AllocationSlot, Allocation]) -> str:
 
 
 def _read_allocations(text: str) -> dict[AllocationSlot, Allocation]:
-    return {AllocationSlot(slot): Allocation(**held) for slot, held in json.loads(text).items()}
+    return {AllocationSlot(slot): Allocation(**held) for slot, held in read_json(text).items()}
 
 
 def _write_counts(counts: RunCounts) -> str:
@@ -82,7 +83,7 @@ def _write_ack(ack: Ack) -> str:
 
 
 def _read_ack(text: str) -> Ack:
-    held = json.loads(text)
+    held = read_json(text)
     return Ack(**held | {"at": parse_utc(held["at"])})
 
 
@@ -91,23 +92,23 @@ def _write_ruling(ruling: Ruling) -> str:
 
 
 def _read_ruling(text: str) -> Ruling:
-    held = json.loads(text)
+    held = read_json(text)
     return Ruling(**held | {"kind": RulingKind(held["kind"]), "at": parse_utc(held["at"])})
 
 
 _TIME = Converter(write=format_utc, read=parse_utc)
 _FLAG = Converter(write=int, read={0: False, 1: True}.__getitem__)
-_TEXTS = Converter(write=_to_json, read=lambda text: tuple(json.loads(text)))
-_COUNTERS = Converter(write=lambda counts: _to_json(dict(counts)), read=json.loads)
-_TOTALS = Converter(write=_write_counts, read=lambda text: RunCounts(**json.loads(text)))
+_TEXTS = Converter(write=_to_json, read=lambda text: tuple(read_json(text)))
+_COUNTERS = Converter(write=lambda counts: _to_json(dict(counts)), read=read_json)
+_TOTALS = Converter(write=_write_counts, read=lambda text: RunCounts(**read_json(text)))
 _ALLOCATIONS = Converter(write=_write_allocations, read=_read_allocations)
 _PLACES = Converter(
     write=lambda places: _to_json([_write_place(place) for place in places]),
-    read=lambda text: tuple(_read_place(*place) for place in json.loads(text)),
+    read=lambda text: tuple(_read_place(*place) for place in read_json(text)),
 )
 _REDIRECTS = Converter(
     write=lambda hops: _to_json([[hop.url, hop.status] for hop in hops]),
-    read=lambda text: tuple(RedirectHop(url=url, status=status) for url, status in json.loads(text)),
+    read=lambda text: tuple(RedirectHop(url=url, status=status) for url, status in read_json(text)),
 )
 _REASON = _enum(Reason)
 _STATE = _enum(LinkState)

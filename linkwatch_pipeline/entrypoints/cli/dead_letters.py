@@ -30,7 +30,7 @@ def dead_letters(
     as_json: bool,
 ) -> int:
     """List the jobs that were given up in the last 14 days, and letters without one; redrive or discard them."""
-    from linkwatch_pipeline.use_cases.dead_letters import stray_letters
+    from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 
     given = [job_id is not None, everything, letter_id is not None, strays_too]
     if sum(given) > 1:
@@ -39,31 +39,35 @@ def dead_letters(
         if letter_id is not None:
             return _discard(app, [letter_id], as_json)
         if strays_too:
-            return _discard(app, [stray.letter_id for stray in stray_letters(app.store, app.shared_queue)], as_json)
+            strays = queue_letters(app.store, app.shared_queue).strays
+            return _discard(app, [stray.letter_id for stray in strays], as_json)
         if job_id is not None:
             return _redrive(app, [job_id], as_json)
         return _redrive(app, _redrivable(app), as_json) if everything else _list(app, as_json)
 
 
 def _redrivable(app: App) -> list[str]:
-    from linkwatch_pipeline.use_cases.dead_letters import dead_letters, letters_by_hand
+    from linkwatch_pipeline.use_cases.dead_letters import dead_letters
+    from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 
     jobs = [letter.job.job_id for letter in dead_letters(app.store, now=app.clock.now()) if letter.redriven_as is None]
-    return jobs + [letter.job_id for letter in letters_by_hand(app.work_queue)]
+    return jobs + [letter.job_id for letter in queue_letters(app.store, app.work_queue).by_hand]
 
 
 def _list(app: App, as_json: bool) -> int:
     from linkwatch_pipeline.domain.reasons import Reason
     from linkwatch_pipeline.entrypoints.cli import letter_documents as documents
-    from linkwatch_pipeline.use_cases.dead_letters import dead_letters, letters_by_hand, stray_letters
+    from linkwatch_pipeline.use_cases.dead_letters import dead_letters
+    from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 
     letters = list(dead_letters(app.store, now=app.clock.now()))
-    by_hand, strays = letters_by_hand(app.work_queue), stray_letters(app.store, app.work_queue)
+    others = queue_letters(app.store, app.work_queue)
     if as_json:
         print_json(
             [documents.letter_document(letter) for letter in letters]
-            + [documents.hand_letter_document(letter) for letter in by_hand]
-            + [documents.stray_document(stray) for stray in strays]
+            + [documents.hand_letter_document(letter) for letter in others.by_hand]
+            + [documents.waiting_document(job) for job in others.waiting]
+            + [documents.stray_document(stray) for stray in others.strays]
         )
         return 0
     print_table(
@@ -77,31 +81,41 @@ def _list(app: App, as_json: bool) -> int:
             )
             for letter in letters
         ]
-        + [(letter.job_id, None, Reason.DEAD_LETTER.value, None) for letter in by_hand],
+        + [(letter.job_id, None, Reason.DEAD_LETTER.value, None) for letter in others.by_hand],
     )
-    if strays:
+    if others.waiting:
+        say("\nthese wait for the next tick, which lists them as given up; leave them to it:")
+        print_table(("JOB", "HOST"), [(job.job_id, job.host) for job in others.waiting])
+    if others.strays:
         say("\nno redrive can help these; --discard-strays throws them away:")
         print_table(
-            ("LETTER", "WHY", "BEGINS"), [(stray.letter_id, stray.problem, stray.beginning or None) for stray in strays]
+            ("LETTER", "WHY", "BEGINS"),
+            [(stray.letter_id, stray.problem, stray.beginning or None) for stray in others.strays],
         )
     return 0
 
 
 def _discard(app: App, letter_ids: list[str], as_json: bool) -> int:
-    """Throw away and tell; 2 if a letter that was named is not there."""
-    from linkwatch_pipeline.use_cases.dead_letters import discard_letters
+    """Throw away and tell; 2 if a letter that was named is not there, or is still needed."""
+    from linkwatch_pipeline.use_cases.queue_letters import discard_letters
 
-    found, missing = discard_letters(app.shared_queue, letter_ids)
-    for letter_id in missing:
+    done = discard_letters(app.store, app.shared_queue, letter_ids)
+    for letter_id in done.missing:
         complain(f"{one_line(letter_id)} is not in the queue of dead letters; 'linkwatch dead-letters' lists them.")
-    if as_json and not missing:
-        print_json({"discarded": found})
+    for letter_id in done.needed:
+        complain(
+            f"{one_line(letter_id)} is pending: the next tick ends it because of its letter. Without that it would be "
+            "sent and fail again. Discard it after the tick."
+        )
+    is_refused = bool(done.missing or done.needed)
+    if as_json and not is_refused:
+        print_json({"discarded": done.found})
     elif not as_json:
-        for letter_id in found:
+        for letter_id in done.found:
             say(f"discarded: {letter_id}")
         if not letter_ids:
             say("there is nothing to discard")
-    return 2 if missing else 0
+    return 2 if is_refused else 0
 
 
 @click.command()

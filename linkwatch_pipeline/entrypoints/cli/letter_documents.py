@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline.domain.runs import CheckJob, JobStatus
+from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus
 from linkwatch_pipeline.entrypoints.cli.documents import Document, job_document
 from linkwatch_pipeline.ports import StrayLetter
 from linkwatch_pipeline.use_cases.dead_letters import DeadLetter
@@ -13,6 +13,11 @@ from linkwatch_pipeline.use_cases.redrive import Redriven
 def letter_document(letter: DeadLetter) -> Document:
     """A job that was given up."""
     return {**job_document(letter.job, letter.redriven_as), "problem": None, "beginning": None}
+
+
+def waiting_document(job: JobRecord) -> Document:
+    """A pending job whose letter the next tick is going to see."""
+    return {**job_document(job, None), "problem": "its job is pending until the next tick", "beginning": None}
 
 
 def hand_letter_document(letter: CheckJob) -> Document:

@@ -1,0 +1,26 @@
+"""Reads JSON that others wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_json(text: str | bytes) -> Any:
+    """What a text in UTF-8 says. Raises ValueError if it is not JSON, nested too deeply, or holds half a character.
+
+    Half a character (a lone surrogate) is something that no store, mail or answer can hold.
+    """
+    written = text if isinstance(text, str) else text.decode()
+    try:
+        content = json.loads(written)
+        if _SURROGATE.search(written) is not None:
+            json.dumps(content, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character") from None
+    return content
