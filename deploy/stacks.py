@@ -30,6 +30,7 @@ from parameters import (
 )
 from refusals import NotFine, Refused, say
 
+from linkwatch_pipeline.adapters.aws_client import SETTINGS_ERRORS, in_words_of_settings, is_of_settings
 from linkwatch_pipeline.settings.entries import KINDS
 
 # What the application takes from the foundation unless it is set.
@@ -240,7 +241,9 @@ def _told_to_the_person() -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        raise Refused(str(error)) from error
+        raise Refused(in_words_of_settings("AWS", error) if is_of_settings(error) else str(error)) from error
+    except SETTINGS_ERRORS as error:
+        raise Refused(in_words_of_settings("AWS", error)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -224,6 +224,49 @@ def test_an_emulator_is_not_taken_for_amazon(table: str, terminal: Terminal, mon
     assert "allow_endpoint" in terminal.refused("links")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("AWS_ENDPOINT_URL", "{} ", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:99999", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:http", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "ftp://127.0.0.1", "neither http nor https"),
+        ("AWS_ENDPOINT_URL", "http://[::1", "Invalid IPv6 URL"),
+        ("AWS_ENDPOINT_URL", "garbage", "Invalid endpoint"),
+        ("HTTP_PROXY", "http://127.0.0.1:http", "not a valid host or port"),
+        ("AWS_METADATA_SERVICE_TIMEOUT", "soon", "invalid literal"),
+        ("AWS_PROFILE", "nobody", "could not be found"),
+        ("AWS_CONFIG_FILE", "{home}/garbage", "Unable to parse config file"),
+        ("AWS_SESSION_TOKEN", "see\ncret", "a credential holds a character"),
+    ],
+)
+def test_what_boto3_cannot_use_is_one_sentence(
+    table: str,
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    ministack: Cloud,
+    variable: str,
+    value: str,
+    told: str,
+) -> None:
+    terminal.home.with_name("garbage").write_text("[[[\n")
+    monkeypatch.setenv(variable, value.format(ministack.endpoint_url, home=terminal.home.parent))
+    sentence = terminal.refused("links")
+    assert told in sentence
+    assert "variables AWS_" in sentence
+    assert "cret" not in sentence
+
+
+def test_a_command_for_credentials_that_is_not_there_is_one_sentence(
+    table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("[default]\ncredential_process = /nobody/made/it\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert "/nobody/made/it" in terminal.refused("links")
+
+
 def test_the_profile_needs_a_table(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LINKWATCH_TABLE")
     assert "LINKWATCH_TABLE" in terminal.refused("links")
