@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -236,6 +237,14 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _each_once(given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The settings by name. Raises Refused for one that is given twice: either may be the one that was meant."""
+    twice = sorted(name for name, times in Counter(name for name, _ in given).items() if times > 1)
+    if twice:
+        raise Refused(f"{', '.join(twice)} is given more than once. Give each parameter once.")
+    return dict(given)
+
+
 @contextmanager
 def _told_to_the_person() -> Iterator[None]:
     try:
@@ -258,10 +267,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("status", help="what is there, and the outputs")
     given = parser.parse_args(arguments)
     try:
+        settings = _each_once(given.set) if given.command == "deploy" else {}
         with _told_to_the_person():
             deployment = Deployment(given.name, boto3.session.Session())
             if given.command == "deploy":
-                deployment.deploy(dict(given.set), code=given.code, extra=given.extra)
+                deployment.deploy(settings, code=given.code, extra=given.extra)
                 say("deployed. For the linkwatch.toml of a home that works on it:")
                 print(deployment.settings_of_a_home())
             elif given.command == "remove":
