@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkwatch_pipeline.adapters.store.history_file import check_history, read_history
+from linkwatch_pipeline.entrypoints.cli import opening
 from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table, open_store
@@ -134,6 +135,18 @@ def test_a_url_in_6000_places_is_scanned_checked_told_and_moved(
     monkeypatch.setenv("LINKWATCH_TABLE", make_table(ministack))
     terminal.fine("import-history", str(tmp_path / "there"))
     assert terminal.records() == records
+
+
+def test_what_takes_long_is_said_before(
+    table: str, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"link_id": name, "url": f"{URL}/{name}", "owner": "docs", "notify": "docs@example.com"} for name in "ab"]
+    (tmp_path / "links.json").write_text(json.dumps(rows))
+    (tmp_path / "page.md").write_text(f"{URL}/a {URL}/c")
+    assert terminal.fine("import", str(tmp_path / "links.json")).err == ""
+    monkeypatch.setattr(opening, "LARGE", 2)
+    for words in (("import", str(tmp_path / "links.json")), ("scan", str(tmp_path / "page.md"), "--owner", "docs")):
+        assert terminal.fine(*words).err.startswith("comparing 2 links with the table, then writing all or none")
 
 
 def test_the_largest_that_can_be_imported_is_kept_and_told(table: str, terminal: Terminal, tmp_path: Path) -> None:
