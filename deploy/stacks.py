@@ -32,6 +32,7 @@ from parameters import (
 from refusals import NotFine, Refused, say
 
 from linkwatch_pipeline.adapters.aws_client import SETTINGS_ERRORS, in_words_of_settings, is_of_settings
+from linkwatch_pipeline.adapters.store.dynamodb import is_amazons
 from linkwatch_pipeline.settings.entries import KINDS
 
 # What the application takes from the foundation unless it is set.
@@ -121,6 +122,8 @@ class Deployment:
                 known = self._functions.get_function_configuration(FunctionName=function)
                 variables.update(known["Environment"]["Variables"])
         chosen = {name.removeprefix("LINKWATCH_").lower(): value for name, value in variables.items()}
+        if not is_amazons(self._tables):  # an emulator's, on purpose
+            chosen["allow_endpoint"] = "true"
         values = {key: KINDS[key].read(chosen[key]) for key in KINDS if chosen.get(key) and key not in NOT_OF_A_HOME}
         return "\n".join(f"{key} = {_as_toml(value)}" for key, value in values.items())
 

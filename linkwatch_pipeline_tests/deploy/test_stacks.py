@@ -109,6 +109,7 @@ def test_a_home_of_the_printed_lines_does_as_the_functions_do(cloud: Cloud, tmp_
         for key in (name.removeprefix("LINKWATCH_").lower() for name in known):
             assert home[key] == used[key] or key == "metrics_namespace", key
     assert home["metrics_namespace"] == Settings().metrics_namespace
+    assert home["allow_endpoint"]  # of an emulator; at Amazon's own endpoints the lines say nothing of it
     assert stacks(cloud, "remove", name="home")[0] == 0
 
 
