@@ -108,7 +108,7 @@ def _outlast(app: App, run_id: str, attempt: Callable[[], T]) -> T:
 
     def look() -> None:
         app.store.verify()
-        app.shared_queue.verify()
+        app.shared_queue.visible()
 
     def tell_outage(fault: LinkwatchError | None) -> None:
         note(f"{run_id}  {outage_words(fault)}")
