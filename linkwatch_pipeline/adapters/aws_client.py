@@ -17,8 +17,8 @@ from linkwatch_pipeline.domain.errors import ConfigurationError
 # Besides botocore's own: of a port or a number that is none, a file or a command that is not there.
 SETTINGS_ERRORS = (ValueError, OSError)
 _MEND = (
-    "Look at region, endpoint, credentials and proxy where boto3 finds them: the variables AWS_... and HTTPS_PROXY, "
-    "and the files of AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE."
+    "Look at region, endpoint, credentials and proxy where boto3 finds them: variables such as AWS_DEFAULT_REGION, "
+    "AWS_PROFILE, AWS_ENDPOINT_URL and HTTPS_PROXY, and the files of AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE."
 )
 
 

@@ -266,7 +266,7 @@ def test_what_boto3_cannot_use_is_one_sentence(
     monkeypatch.setenv(variable, value.format(ministack.endpoint_url, home=terminal.home.parent))
     sentence = terminal.refused("links")
     assert told in sentence
-    assert "variables AWS_" in sentence
+    assert "variables such as AWS_" in sentence
     assert "cret" not in sentence
 
 

@@ -105,7 +105,7 @@ def ses_client(*, region: str | None, endpoint_url: str | None = None, read_seco
     try:
         return make_client("sesv2", region_name=region, endpoint_url=endpoint_url, config=config, called="Amazon SES")
     except ConfigurationError as exc:
-        raise ConfigurationError(f"{exc} The region may be set as ses_region, too.") from exc
+        raise ConfigurationError(f"{exc} Set ses_region, if it is the region.") from exc
 
 
 def _translated(exc: Exception) -> DeliveryError:
