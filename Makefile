@@ -68,7 +68,7 @@ deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --se
 remove: $(STAMP) ## take both stacks away again; the table stays
 	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) remove
 
-aws-local: $(STAMP) ## the AWS half on an emulator: deploy, run a week by its schedule, and account for it
+aws-local: $(STAMP) ## the AWS half on an emulator: deploy, run a week by its schedule, account for it (ARGS=--keep: stay up)
 	@$(BIN)/python -m linkwatch_pipeline_tests.cloud.aws_local $(ARGS)
 
 observed-run: $(STAMP) ## write docs/observed-run.md from a run that just happened

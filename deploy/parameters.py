@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 from refusals import Refused
+from schedules import schedule_problem
 
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.settings import load_settings
@@ -68,7 +69,10 @@ def check_settings(settings: Mapping[str, str], templates: Mapping[str, Paramete
     problems = []
     for name, value in settings.items():
         described = next(parameters[name] for parameters in templates.values() if name in parameters)
-        problems += [f"{name} {problem}, not {value!r}." for problem in _problems(described, value)]
+        found = list(_problems(described, value))
+        if not found and name.endswith("Schedule"):
+            found = [problem] if (problem := schedule_problem(value)) is not None else []
+        problems += [f"{name} {problem}, not {value!r}." for problem in found]
     if problems:
         raise Refused(" ".join(problems))
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,8 @@ from parameters import (
 )
 from refusals import NotFine, Refused, say
 
+from linkwatch_pipeline.adapters.aws_client import SETTINGS_ERRORS, in_words_of_settings, is_of_settings
+from linkwatch_pipeline.adapters.store.dynamodb import is_amazons
 from linkwatch_pipeline.settings.entries import KINDS
 
 # What the application takes from the foundation unless it is set.
@@ -119,6 +122,8 @@ class Deployment:
                 known = self._functions.get_function_configuration(FunctionName=function)
                 variables.update(known["Environment"]["Variables"])
         chosen = {name.removeprefix("LINKWATCH_").lower(): value for name, value in variables.items()}
+        if not is_amazons(self._tables):  # an emulator's, on purpose
+            chosen["allow_endpoint"] = "true"
         values = {key: KINDS[key].read(chosen[key]) for key in KINDS if chosen.get(key) and key not in NOT_OF_A_HOME}
         return "\n".join(f"{key} = {_as_toml(value)}" for key, value in values.items())
 
@@ -235,12 +240,22 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _each_once(given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The settings by name. Raises Refused for one that is given twice: either may be the one that was meant."""
+    twice = sorted(name for name, times in Counter(name for name, _ in given).items() if times > 1)
+    if twice:
+        raise Refused(f"{', '.join(twice)} is given more than once. Give each parameter once.")
+    return dict(given)
+
+
 @contextmanager
 def _told_to_the_person() -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        raise Refused(str(error)) from error
+        raise Refused(in_words_of_settings("AWS", error) if is_of_settings(error) else str(error)) from error
+    except SETTINGS_ERRORS as error:
+        raise Refused(in_words_of_settings("AWS", error)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -255,10 +270,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("status", help="what is there, and the outputs")
     given = parser.parse_args(arguments)
     try:
+        settings = _each_once(given.set) if given.command == "deploy" else {}
         with _told_to_the_person():
             deployment = Deployment(given.name, boto3.session.Session())
             if given.command == "deploy":
-                deployment.deploy(dict(given.set), code=given.code, extra=given.extra)
+                deployment.deploy(settings, code=given.code, extra=given.extra)
                 say("deployed. For the linkwatch.toml of a home that works on it:")
                 print(deployment.settings_of_a_home())
             elif given.command == "remove":

@@ -192,13 +192,14 @@ def status_app_without_home(
 def _secrets_client(arn: str) -> Any:
     """A client in the secret's own region. Raises MissingExtra, ConfigurationError."""
     try:
-        import boto3
         from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
+
+        from linkwatch_pipeline.adapters.aws_client import make_client
     except ImportError:
         raise MissingExtra("aws", "a secret (DATABASE_URL_SECRET_ARN)") from None
     region = arn.split(":")[3] if arn.startswith("arn:") and arn.count(":") >= 6 else None
     try:
-        return boto3.client("secretsmanager", region_name=region, config=Config(connect_timeout=2, read_timeout=5))
-    except (BotoCoreError, ValueError) as error:
+        config = Config(connect_timeout=2, read_timeout=5)
+        return make_client("secretsmanager", region_name=region, config=config, called="Secrets Manager")
+    except ConfigurationError as error:
         raise ConfigurationError(f"no client for DATABASE_URL_SECRET_ARN: {error}") from error

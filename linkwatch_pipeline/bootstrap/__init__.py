@@ -5,7 +5,7 @@ Parts are opened when they are first asked for, and heavy libraries are imported
 
 from __future__ import annotations
 
-from linkwatch_pipeline.bootstrap.app import App
+from linkwatch_pipeline.bootstrap.app import App, outage_words
 from linkwatch_pipeline.bootstrap.homes import (
     DEFAULT_HOME,
     build_app,
@@ -28,6 +28,7 @@ __all__ = [
     "fetch_policy",
     "make_home",
     "new_worker",
+    "outage_words",
     "scanning_policy",
     "user_agent",
     "version",

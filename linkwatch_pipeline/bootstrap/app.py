@@ -16,6 +16,7 @@ from linkwatch_pipeline.bootstrap.alarms import open_alarm_memory
 from linkwatch_pipeline.bootstrap.identity import new_worker
 from linkwatch_pipeline.bootstrap.parts import Parts
 from linkwatch_pipeline.domain.alarms import after_look
+from linkwatch_pipeline.domain.errors import LinkwatchError
 from linkwatch_pipeline.domain.health import missing_heartbeat
 from linkwatch_pipeline.domain.health_findings import Finding
 from linkwatch_pipeline.domain.notices import Notice
@@ -104,6 +105,7 @@ class App(Parts):
                 pace=self.pace,
                 tell=lambda at, counts: say(_how_far(at, counts)),
                 warn=lambda waiting: say(_nobody_works(run, waiting)),
+                tell_outage=lambda fault: say(f"{run.run_id}  {outage_words(fault)}"),
             )
 
     def deliver(self, *, refused_too: bool = False, life: timedelta | None = None) -> DeliveryReport:
@@ -176,6 +178,19 @@ class App(Parts):
 def _how_far(run: Run, counts: RunCounts) -> str:
     ends = ", ".join(f"{end} {count}" for end, count in counts.by_end.items())
     return f"{run.run_id}  {counts.terminal}/{counts.expected}  {ends}".rstrip()
+
+
+def outage_words(fault: LinkwatchError | None) -> str:
+    """What a person who follows a run is told of an outage: its cause when it begins, what comes next when it is over.
+
+    Args: fault: None when store and queue serve again.
+    """
+    if fault is not None:
+        return f"waits: {fault} This run does so by itself until they serve again."
+    return (
+        "goes on: table and queue serve again. What workers put off comes back within two minutes, what got lost is "
+        "sent again within four."
+    )
 
 
 def _nobody_works(run: Run, waiting: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -87,12 +87,13 @@ def open_shared_queue(settings: Settings, *, in_function: bool) -> Queue:
     return connect(wait=_SECOND, answers_within=_SECOND, attempts=2) if in_function else connect()
 
 
-def verify_service(settings: Settings, store: Store, queue: Queue) -> None:
+def verify_service(settings: Settings, store: Store, open_queue: Callable[[], Queue]) -> None:
     """Raise ConfigurationError, naming the setting, unless the table and both queues let us work."""
     try:
         store.verify()
     except StoreError as why:
         raise ConfigurationError(f"the table of the setting table, {settings.table!r}, cannot be used: {why}") from why
+    queue = open_queue()
     try:
         queue.verify()
     except DeadLettersElsewhere as why:

@@ -191,7 +191,7 @@ class Parts:
 
     def require_service(self) -> None:
         """Raise ConfigurationError unless the store and the queue of all workers are there and let us work."""
-        verify_service(self.settings, self.store, self.shared_queue)
+        verify_service(self.settings, self.store, lambda: self.shared_queue)
 
     def make_queue(self, order: LocalOrder) -> Queue:
         """A queue for the work of this process, asking `order` which message goes first."""

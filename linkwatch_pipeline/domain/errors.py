@@ -16,6 +16,7 @@ LinkwatchError
 │       ├── DamagedRecord   one record cannot be read; the others can
 │       └── ImportUnfinished  a part of a history is all that is there
 ├── QueueError              the queue cannot serve
+│   ├── QueueUnusable       it is not there, or refuses us: waiting does not help
 │   ├── DeadLettersElsewhere  its dead letters do not go to the queue that is named for them
 │   └── DeadLettersLost     they go to that queue, which is not there any more
 ├── DeliveryError           a mail was not accepted; `kind` says what is known
@@ -124,6 +125,10 @@ class ImportUnfinished(StoreUnusable):
 
 class QueueError(LinkwatchError):
     """The queue cannot serve."""
+
+
+class QueueUnusable(QueueError):
+    """The queue is not there, or refuses us: a person has to look, and waiting does not help."""
 
 
 class DeadLettersElsewhere(QueueError):

@@ -24,6 +24,7 @@ from linkwatch_pipeline.domain.timestamps import parse_utc, week_start
 from linkwatch_pipeline.entrypoints.json_logs import JsonFormatter, log_as_json
 from linkwatch_pipeline.use_cases.dispatch import HasTime
 from linkwatch_pipeline.use_cases.reconcile import reconcile_mail_events
+from linkwatch_pipeline.use_cases.start_week import check_startable
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue, check_messages, tick_on_queue
@@ -81,7 +82,7 @@ def dispatch(event: Event, context: Context) -> dict[str, Any]:
 
     if event.get("action") == "tick":
         return {"sent": asyncio.run(_tick(parts, has_time))}
-    intended_at = _intended_at(event)
+    intended_at = check_startable(_intended_at(event), now=parts.clock.now(), field="scheduled_time")
     run = begin_on_queue(
         parts.store,
         parts.shared_queue,
@@ -181,7 +182,7 @@ def _intended_at(event: Event) -> datetime:
         raise InvalidInput("action", f"{event.get('action')!r} is none", mend)
     try:
         return week_start(parse_utc(event["scheduled_time"]))
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, OverflowError, TypeError, ValueError) as exc:
         raise InvalidInput("scheduled_time", f"{event.get('scheduled_time')!r} is no time in UTC", mend) from exc
 
 

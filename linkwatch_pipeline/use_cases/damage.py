@@ -39,12 +39,16 @@ def each_alone(things: Iterable[T], do: Callable[[T], object], damaged: Damaged)
             damaged(error)
 
 
-def unless_one_of(urls: Iterable[str]) -> Damaged:
-    """For who has to know whether these URLs are watched: raises if a damaged link may be one of theirs."""
+def unless_one_of(urls: Iterable[str], skipped: list[DamagedRecord]) -> Damaged:
+    """For who has to know whether these URLs are watched: raises if a damaged link may be one of theirs.
+
+    Args: skipped: gets those that are not.
+    """
     asked = frozenset(urls)
 
     def told(error: DamagedRecord) -> None:
         if error.url is None or error.url in asked:
             raise error
+        skipped.append(error)
 
     return told

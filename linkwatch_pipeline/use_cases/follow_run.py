@@ -5,32 +5,30 @@ Whoever follows holds nothing: what it sends, any tick may send, and it may end 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
-from linkwatch_pipeline.domain.errors import QueueError, StoreContended, StoreUnavailable
+from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError, QueueUnusable, StoreContended, StoreUnavailable
 from linkwatch_pipeline.domain.planning import Pace
-from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, count_chains
+from linkwatch_pipeline.domain.runs import OPEN_FOR, HostChain, Run, RunCounts, count_chains
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.visit import CheckParts
 from linkwatch_pipeline.use_cases.work_on_queue import tick_on_queue
-
-logger = logging.getLogger(__name__)
 
 # A look reads the counters of every host: a short run is followed closely, a long one is not read all day.
 SHORTEST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(seconds=30)
 _PAUSES_IN_A_WAIT = 4  # of what was waited so far
 TICK_EVERY = timedelta(seconds=60)
-MOST_FAULTS = 10  # in a row, of the store or the queue: some five minutes
+LONGEST_OUTAGE = OPEN_FOR  # of the store or the queue: no run waits longer
 
 IDLE_AFTER = timedelta(seconds=90)  # longer than a worker of many needs for a slow page
 
 Tell = Callable[[Run, RunCounts], None]
 Warn = Callable[[int], None]
+TellOutage = Callable[[LinkwatchError | None], None]
 
 
 async def follow_run(
@@ -42,6 +40,7 @@ async def follow_run(
     pace: Pace,
     tell: Tell,
     warn: Warn,
+    tell_outage: TellOutage,
 ) -> None:
     """Return when these hosts (all, if None) have nothing left in the run, or the run is over.
 
@@ -50,9 +49,11 @@ async def follow_run(
     Args:
         tell: is given the run and its counters whenever they changed.
         warn: is given how many messages wait, once, if no job ended for 90 s though anybody could have received them.
-    Raises: QueueError, StoreUnavailable, StoreContended after ten faults in a row.
+        tell_outage: is given what store or queue fail with, when it begins and when it becomes another, and None when
+            they serve again.
+    Raises: QueueUnusable, StoreUnusable at once; other faults of store and queue when they lasted as long as a run may.
     """
-    await _Follower(parts, queue, run_id, hosts, pace, tell, warn).follow()
+    await _Follower(parts, queue, run_id, hosts, pace, tell, warn, tell_outage).follow()
 
 
 class _Follower:
@@ -67,14 +68,17 @@ class _Follower:
         pace: Pace,
         tell: Tell,
         warn: Warn,
+        tell_outage: TellOutage,
     ) -> None:
         self._parts, self._queue, self._pace = parts, queue, pace
         self._run_id, self._hosts, self._tell, self._warn = run_id, hosts, tell, warn
+        self._tell_outage = tell_outage
         self._idle_since = parts.clock.monotonic()
         self._warned = False
         self._told: RunCounts | None = None
         self._ticked_at: float | None = None
-        self._faults = 0
+        self._fault: LinkwatchError | None = None
+        self._out_since = 0.0
 
     async def follow(self) -> None:
         clock = self._parts.clock
@@ -90,14 +94,26 @@ class _Follower:
             if not is_done:
                 await self._tick()
                 await self._mind_idleness()
+        except QueueUnusable:
+            raise
         except (QueueError, StoreUnavailable, StoreContended) as fault:
-            self._faults += 1
-            if self._faults >= MOST_FAULTS:
-                raise
-            logger.warning("cannot follow now", extra={"action": "follow", "run_id": self._run_id, "error": str(fault)})
+            self._mind_outage(fault)
             return False
-        self._faults = 0
+        if self._fault is not None:
+            self._tell_outage(None)
+            self._fault = None
         return is_done
+
+    def _mind_outage(self, fault: LinkwatchError) -> None:
+        now = self._parts.clock.monotonic()
+        if self._fault is None:
+            self._out_since = now
+        if now - self._out_since >= LONGEST_OUTAGE.total_seconds():
+            raise fault
+        if type(self._fault) is not type(fault):  # each call of one outage says it in other words
+            self._tell_outage(fault)
+        self._fault = fault
+        self._idle_since = now
 
     async def _look(self) -> bool:
         run, chains = await self._parts.blocking(partial(_stored, self._parts.store, self._run_id))

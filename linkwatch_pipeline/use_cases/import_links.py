@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, StaleWrite
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput, StaleWrite
 from linkwatch_pipeline.domain.links import (
     Link,
     Owner,
@@ -39,12 +39,13 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What was done: the ids of the links by change in id order, and the teams that are new.
+    """What was done: the ids of the links by change in id order, the links as written, and the teams that are new.
 
     If there are `problems` (in line order), nothing was written.
     """
 
     ids: Mapping[Change, tuple[str, ...]] = field(default_factory=dict)
+    written: tuple[Link, ...] = field(default=(), compare=False)
     owners: tuple[str, ...] = ()
     problems: tuple[RowProblem, ...] = ()
 
@@ -95,12 +96,17 @@ class _Decided:
     links: list[tuple[Registered, Link | None]] = field(default_factory=list)
     problems: list[RowProblem] = field(default_factory=list)
 
+    @property
+    def changed(self) -> list[tuple[Registered, Link | None]]:
+        return [each for each in self.links if each[0].change is not Change.UNCHANGED]
+
     def summary(self) -> Imported:
         ids: dict[Change, list[str]] = defaultdict(list)
         for registered, _ in self.links:
             ids[registered.change].append(registered.link.id)
         return Imported(
             ids={change: tuple(sorted(done)) for change, done in ids.items()},
+            written=tuple(registered.link for registered, _ in self.changed),
             owners=tuple(sorted(owner.team for owner in self.owners)),
         )
 
@@ -190,9 +196,13 @@ def _decide(store: Store, batch: _Batch) -> _Decided:
     decided = _Decided(problems=list(batch.problems))
     _decide_owners(store, batch, decided)
     urls = {link.url for link, _ in batch.links.values()}
-    rivals = watched_by_url(store.links(damaged=unless_one_of(urls)), urls)
+    known: dict[str, Link] = {}
+    skipped: list[DamagedRecord] = []
+    links = store.links(damaged=unless_one_of(urls, skipped))
+    rivals = watched_by_url(noting(links, batch.links, known), urls)
     for link, line in batch.links.values():
-        stored = store.get_link(link.id)
+        # One that is damaged was not among them, so it may be this.
+        stored = known.get(link.id) or (store.get_link(link.id) if skipped else None)
         try:
             registered = registration(stored, link, rival_of=partial(_rival, rivals), now=link.active_since)
         except ConflictingContent as conflict:
@@ -201,6 +211,14 @@ def _decide(store: Store, batch: _Batch) -> _Decided:
             continue
         decided.links.append((_with_places(registered, link), stored))
     return decided
+
+
+def noting(links: Iterable[Link], wanted: Collection[str], known: dict[str, Link]) -> Iterator[Link]:
+    """The links; those whose ids are wanted are kept, so that nobody has to ask for each again."""
+    for link in links:
+        if link.id in wanted:
+            known[link.id] = link
+        yield link
 
 
 def _decide_owners(store: Store, batch: _Batch, decided: _Decided) -> None:
@@ -235,7 +253,7 @@ def _owner_problem(
 
 
 def _write(store: Store, decided: _Decided) -> None:
-    changed = [(done.link, stored) for done, stored in decided.links if done.change is not Change.UNCHANGED]
+    changed = [(done.link, stored) for done, stored in decided.changed]
     if decided.owners or changed:
         store.save_registry(owners=decided.owners, links=changed)
 

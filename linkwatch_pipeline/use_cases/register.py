@@ -289,7 +289,7 @@ def _check_url_is_free(wanted: Link, rival_of: Callable[[Link], Link | None]) ->
 
 
 def _rival(store: Store, wanted: Link) -> Link | None:
-    links = store.links(damaged=unless_one_of([wanted.url]))
+    links = store.links(damaged=unless_one_of([wanted.url], []))
     others = (link for link in links if link.url == wanted.url and link.id != wanted.id)
     return next((link for link in others if link.retired_at is None), None)
 

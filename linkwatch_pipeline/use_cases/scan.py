@@ -23,6 +23,7 @@ from linkwatch_pipeline.domain.handbook import (
     is_literal,
     read_reference,
     refuse_private_name,
+    scanned_link_id,
     scanned_link_ids,
     shown_reference,
 )
@@ -165,13 +166,14 @@ def _decide(store: Store, result: ScanResult, scan: Scan, *, prune: bool) -> _De
             raise error
         damaged[error.url] = error
 
-    watched = _watched_by_url(store, urls, prune=prune, damaged=told)
+    free = {scanned_link_id(url) for url in urls}
+    watched = _watched_by_url(store, urls, free, prune=prune, damaged=told)
     decided = _Decided(damaged=tuple(error for url, error in damaged.items() if url in urls))
     for found in result.found:
         if found.url in damaged:
             continue
         stored = watched.get(found.url)
-        link_id = stored.id if stored is not None else _free_id(store, found.url)
+        link_id = stored.id if stored is not None else _free_id(store, found.url, () if damaged else free)
         decided.add(link_id, stored, *scan.found(found, stored))
     for link in watched.values() if prune else ():
         if link.url not in urls and link.places and link.retired_at is None:
@@ -237,13 +239,18 @@ class _Collected:
         )
 
 
-def _watched_by_url(store: Store, urls: Collection[str], *, prune: bool, damaged: Damaged) -> dict[str, Link]:
+def _watched_by_url(
+    store: Store, urls: Collection[str], free: set[str], *, prune: bool, damaged: Damaged
+) -> dict[str, Link]:
     """The link of each URL: of several, one that is not retired, then the first in id order.
 
     Only of those that the scan has to do with: with one of these URLs, or perhaps to be retired if it prunes.
+
+    Args: free: ids; those that a link has are taken out, so that nobody has to ask for each.
     """
     watched: dict[str, Link] = {}
     for link in store.links(damaged=damaged):
+        free.discard(link.id)
         if link.url not in urls and not (prune and link.places and link.retired_at is None):
             continue
         known = watched.get(link.url)
@@ -252,5 +259,8 @@ def _watched_by_url(store: Store, urls: Collection[str], *, prune: bool, damaged
     return watched
 
 
-def _free_id(store: Store, url: str) -> str:
+def _free_id(store: Store, url: str, free: Collection[str]) -> str:
+    """The first id of a URL that no other link has. Args: free: ids that are known to be free."""
+    if (first := scanned_link_id(url)) in free:
+        return first
     return next(id_ for id_ in scanned_link_ids(url) if (taken := store.get_link(id_)) is None or taken.url == url)

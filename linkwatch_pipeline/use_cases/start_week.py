@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, missed_run, weekly_run_id
-from linkwatch_pipeline.domain.timestamps import WEEK, check_begun, week_start
+from linkwatch_pipeline.domain.timestamps import WEEK, check_begun, format_seconds, week_key, week_start
 from linkwatch_pipeline.ports import Store
 
 # Less than what runs are kept for, so that a gap that was pruned is not found and recorded again.
@@ -19,17 +20,28 @@ def start_week(store: Store, intended_at: datetime, *, now: datetime) -> Run:
     A week that a clock that was ahead recorded as missed is created all the same.
 
     Args: intended_at: a Monday 09:00 UTC.  now: aware UTC.
-    Raises: InvalidInput for a week that has not begun.
+    Raises: InvalidInput for a week that has not begun, or that no run is kept of any more.
     """
     run_id = weekly_run_id(intended_at)
     existing = store.get_run(run_id)
     if existing is not None and not is_missed_too_early(existing, now):
         return existing
-    check_begun(intended_at, now=now)
+    check_startable(intended_at, now=now)
     if now >= intended_at + WEEK:
         return store.create_run(missed_run(intended_at, now))
     _record_gap(store, intended_at, now=now)
     return store.create_run(Run(run_id=run_id, intended_at=intended_at, started_at=now))
+
+
+def check_startable(week: datetime, *, now: datetime, field: str = "week") -> datetime:
+    """The week itself. Raises InvalidInput if it has not begun, or is over for too long to be recorded as missed."""
+    if week < now - MISSED_RECORDED_FOR:
+        raise InvalidInput(
+            field,
+            f"the week {week_key(week)} began more than {MISSED_RECORDED_FOR.days} days ago",
+            f"Give a time of the current week, which began {format_seconds(week_start(now))}.",
+        )
+    return check_begun(week, now=now, field=field)
 
 
 def _record_gap(store: Store, intended_at: datetime, *, now: datetime) -> None:

@@ -12,14 +12,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from linkwatch_pipeline.domain.errors import InvalidInput, StaleWrite
-from linkwatch_pipeline.domain.handbook import refuse_private_name, scanned_link_ids, shown_reference
+from linkwatch_pipeline.domain.errors import DamagedRecord, InvalidInput, StaleWrite
+from linkwatch_pipeline.domain.handbook import refuse_private_name, scanned_link_id, scanned_link_ids, shown_reference
 from linkwatch_pipeline.domain.links import Link, check_team
 from linkwatch_pipeline.domain.tables import Schema, Table, TableRow
 from linkwatch_pipeline.domain.urls import RefusedUrl, Url, parse_url
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.damage import unless_one_of
-from linkwatch_pipeline.use_cases.import_links import watched_by_url
+from linkwatch_pipeline.use_cases.import_links import noting, watched_by_url
 from linkwatch_pipeline.use_cases.register import ATTEMPTS
 
 SCHEMA = Schema(fields=("url", "owner"), required=("url",))
@@ -101,7 +101,12 @@ class _Decisions:
         self._accepted: dict[str, Link] = {}
         judged = [(row, _judged(row, judge_url)) for row in rows]
         urls = {str(url) for _, url in judged if isinstance(url, Url)}
-        self._watched: Mapping[str, Sequence[Link]] = watched_by_url(store.links(damaged=unless_one_of(urls)), urls)
+        skipped: list[DamagedRecord] = []
+        first_ids, known = {scanned_link_id(url) for url in urls}, dict[str, Link]()
+        links = noting(store.links(damaged=unless_one_of(urls, skipped)), first_ids, known)
+        self._watched: Mapping[str, Sequence[Link]] = watched_by_url(links, urls)
+        # Of a link that is damaged not even the id is known.
+        self._free_ids = first_ids.difference(known) if not skipped else set[str]()
         self.submissions = [self._decide(row, url) for row, url in judged]
 
     def _decide(self, row: TableRow, url: Url | str) -> Submission:
@@ -149,8 +154,8 @@ class _Decisions:
         return Submission(line=row.line, url=text, verdict=Verdict.ACCEPTED, link=link)
 
     def _free_id(self, url: str) -> str:
-        free = (i for i in scanned_link_ids(url) if i not in self._taken and self._store.get_link(i) is None)
-        link_id = next(free)
+        untaken = (i for i in scanned_link_ids(url) if i not in self._taken)
+        link_id = next(i for i in untaken if i in self._free_ids or self._store.get_link(i) is None)
         self._taken.add(link_id)
         return link_id
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain, islice
 
 from linkwatch_pipeline.domain.allowances import NO_ALLOWANCES, Allowances
-from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError
+from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError, QueueUnusable, StoreError
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
@@ -81,24 +81,43 @@ def send_heads(queue: Queue, due: Iterable[tuple[JobRecord, timedelta]]) -> int:
     """Send jobs with their delays, those with the same whole second together; how many.
 
     What the queue does not take stops nothing else and is offered once more at the end, since a claimed head that
-    nobody sends waits for four minutes until the tick takes it for lost. Raises QueueError if it is not taken then.
+    nobody sends waits for four minutes until the tick takes it for lost: what was claimed before the store failed is
+    sent too. Raises QueueError if it is not taken then, QueueUnusable at once, StoreError.
     """
     sent, waiting = 0, iter(due)
     refused: list[tuple[list[CheckJob], timedelta]] = []
-    while some := list(islice(waiting, _SENT_TOGETHER)):
+    fault: StoreError | None = None
+    while fault is None:
+        some, fault = _claimed(waiting)
+        if not some:
+            break
         by_delay: dict[timedelta, list[CheckJob]] = {}
         for job, delay in some:
             by_delay.setdefault(-(-delay // _SECOND) * _SECOND, []).append(job.message)
         for delay, jobs in by_delay.items():
             try:
                 queue.send(jobs, delay=delay)
+            except QueueUnusable:
+                raise
             except QueueError as error:
                 logger.warning("queue did not take messages", extra={"action": "send", "error": str(error)})
                 refused.append((jobs, delay))
         sent += len(some)
     for jobs, delay in refused:
         queue.send(jobs, delay=delay)
+    if fault is not None:
+        raise fault
     return sent
+
+
+def _claimed(due: Iterator[tuple[JobRecord, timedelta]]) -> tuple[list[tuple[JobRecord, timedelta]], StoreError | None]:
+    """The next heads, each claimed as it is taken; and what the store failed with, if it did before they were all."""
+    some: list[tuple[JobRecord, timedelta]] = []
+    try:
+        some.extend(islice(due, _SENT_TOGETHER))  # keeps what came before a fault
+    except StoreError as error:
+        return some, error
+    return some, None
 
 
 def sender_to(parts: CheckParts, queue: Queue) -> SendHead:

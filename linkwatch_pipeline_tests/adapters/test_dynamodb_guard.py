@@ -56,6 +56,17 @@ def test_the_first_write_says_which_schema_it_is_and_looking_does_not(
     assert list(everything(store)) == [DOCS]
 
 
+@pytest.mark.parametrize("version", [{"N": "0"}, {"N": "-1"}, {"N": "1.5"}, {"S": "2"}])
+def test_a_number_that_no_schema_has_is_refused_and_stays(
+    client: Any, name: str, store: DynamoStore, version: dict[str, str]
+) -> None:
+    client.put_item(TableName=name, Item={**KEY, "version": version, "w": {"S": "theirs"}})
+    for use in (store.verify, store.is_import_unfinished, lambda: store.put_owner(DOCS)):
+        with pytest.raises(StoreUnusable, match="version"):
+            use()
+    assert client.get_item(TableName=name, Key=KEY)["Item"]["version"] == version
+
+
 @pytest.mark.parametrize("version", [None, "1"])
 def test_a_table_of_an_earlier_schema_gets_the_number_with_its_next_write(
     client: Any, name: str, version: str | None

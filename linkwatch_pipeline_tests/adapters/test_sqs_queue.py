@@ -18,7 +18,7 @@ from botocore.config import Config
 from linkwatch_pipeline.adapters.queue import sqs
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
-from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError, QueueUnusable
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
@@ -161,8 +161,19 @@ def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> No
         "change_visibility": lambda: gone.change_visibility(receipt, delay=timedelta(0)),
         "dead_letters": gone.dead_letters,
     }
-    with pytest.raises(QueueError, match="SQS cannot serve"):
+    with pytest.raises(QueueUnusable, match=r"SQS cannot serve.*-absent: look at its URL"):
         calls[call]()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_for_good"),
+    [("AccessDenied", True), ("InvalidClientTokenId", True), ("RequestThrottled", False), ("InternalError", False)],
+)
+def test_who_is_refused_for_good_need_not_wait(case: Case, code: str, is_for_good: bool) -> None:
+    case.answers("SendMessageBatch", (400, {"__type": code}))
+    with pytest.raises(QueueError, match=code) as refused:
+        case.queue.send([job()])
+    assert isinstance(refused.value, QueueUnusable) is is_for_good
 
 
 def test_dead_letters_that_go_elsewhere_are_found_out(case: Case) -> None:

@@ -1,6 +1,6 @@
 """The AWS half, whole, on an emulator: deployed by its own command, started by its own schedule, under its own roles.
 
-    python -m linkwatch_pipeline_tests.cloud.aws_local [--links 60] [--handbook FOLDER]      # make aws-local
+    python -m linkwatch_pipeline_tests.cloud.aws_local [--links 60] [--handbook FOLDER] [--keep]      # make aws-local
 
 ministack runs with AUTH=true, so every call of a function is allowed or denied by the role that the templates give it.
 The links are those of the 18F handbook, or of another folder; the hosts are a world on loopback. Where the emulator
@@ -14,15 +14,17 @@ import io
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -126,7 +128,8 @@ class Play:
     say: Callable[[str], None] = print
     _outputs: dict[str, str] = field(default_factory=dict)
 
-    def run(self) -> Account:
+    def run(self, then: Callable[[Account], None] = lambda _: None) -> Account:
+        """Play it. Args: then: is given the account while everything is still up."""
         with WorldProcess(_sites(self.links), _made(self.folder / "world")) as world:
             self._deploy(world)
             self._register()
@@ -137,7 +140,18 @@ class Play:
             self._close_and_tell()
             looked_at = self.clock.now()
             self._invoke("health", {})
-            return self._account(took, looked_at)
+            account = self._account(took, looked_at)
+            then(account)
+            return account
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """With these variables a person's commands find the emulator, and the home that works on its stacks."""
+        return {**self.cloud.env, "LINKWATCH_HOME": str(self._home)}
+
+    @property
+    def _home(self) -> Path:
+        return self.folder / "home"
 
     def _close_and_tell(self) -> None:
         if self.hurried:
@@ -156,7 +170,8 @@ class Play:
         extra.append(ROOT / "linkwatch_pipeline_tests/world/address_map.py")
         given = {"Contact": CONTACT, "MailFrom": CONTACT, "MailIdentity": "example.com", "ScheduleState": "DISABLED"}
         given["Breaker"] = "false"  # so many pages are gone in this world that a person would have to be asked
-        self._stacks("deploy", *_options("--with", extra), *_options("--set", _pairs(given)))
+        printed = self._stacks("deploy", *_options("--with", extra), *_options("--set", _pairs(given)))
+        (_made(self._home) / "linkwatch.toml").write_text(printed)
         for stack in (f"{STACK}-foundation", STACK):
             described = self.cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
             self._outputs.update({each["OutputKey"]: each["OutputValue"] for each in described["Outputs"]})
@@ -193,16 +208,9 @@ class Play:
                     iam.put_role_policy(RoleName=role["RoleName"], PolicyName="mended", PolicyDocument=document)
 
     def _register(self) -> None:
-        env = {
-            "LINKWATCH_PROFILE": "aws",
-            "LINKWATCH_TABLE": self._outputs["TableName"],
-            "LINKWATCH_QUEUE_URL": self._outputs["QueueUrl"],
-            "LINKWATCH_DEAD_LETTER_QUEUE_URL": self._outputs["DeadLetterQueueUrl"],
-            "LINKWATCH_ALLOW_ENDPOINT": "true",
-        }
         linkwatch = ["-c", "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"]
         for words in (["owner", "docs", "docs@example.com"], self._words_of_registration()):
-            self._python([*linkwatch, "--home", str(self.folder / "home"), *words], env)
+            self._python([*linkwatch, *words], {"LINKWATCH_HOME": str(self._home)})
 
     def _words_of_registration(self) -> list[str]:
         if self.handbook is not None:
@@ -317,10 +325,10 @@ class Play:
 
     def _packed(self) -> str:
         """Where the code of a function came from: the emulator could import what is installed beside it."""
-        self.cloud.client("lambda").update_function_configuration(
-            FunctionName=f"{STACK}-health", Handler="loopback_world.where"
-        )
+        functions = self.cloud.client("lambda")
+        functions.update_function_configuration(FunctionName=f"{STACK}-health", Handler="loopback_world.where")
         files: dict[str, str] = self._invoke("health", {})
+        functions.update_function_configuration(FunctionName=f"{STACK}-health", Handler="loopback_world.health")
         packed, installed = files["this"].rpartition("/")[0], files["aws_lambda"].partition("/linkwatch_pipeline/")[0]
         return "the zip" if packed == installed else f"NOT the zip: {files}"
 
@@ -346,10 +354,11 @@ class Play:
         yield store
         store.close()
 
-    def _stacks(self, *words: str) -> None:
-        self._python([str(ROOT / "deploy/stacks.py"), "--name", STACK, *words], {})
+    def _stacks(self, *words: str) -> str:
+        return self._python([str(ROOT / "deploy/stacks.py"), "--name", STACK, *words], {})
 
-    def _python(self, words: list[str], env: Mapping[str, str]) -> None:
+    def _python(self, words: list[str], env: Mapping[str, str]) -> str:
+        """What it printed."""
         alone = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "LINKWATCH_"))}
         done = subprocess.run(
             [sys.executable, *words],
@@ -360,6 +369,7 @@ class Play:
         )
         if done.returncode:
             raise NotAsPromised(f"{' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        return done.stdout
 
 
 def _mended(statement: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -483,10 +493,21 @@ def cloud_with_roles(folder: Path) -> Iterator[Cloud]:
             yield replace(cloud, access_key_id="test", secret_access_key="test")
 
 
-def _play(cloud: Cloud, folder: Path, most: int | None, handbook: Path) -> Account:
+def _play(cloud: Cloud, folder: Path, most: int | None, handbook: Path) -> Play:
     if most is not None:
-        return Play(cloud, folder, some_links(most), hurried=True).run()
-    return Play(cloud, folder, links_of(handbook), handbook).run()
+        return Play(cloud, folder, some_links(most), hurried=True)
+    return Play(cloud, folder, links_of(handbook), handbook)
+
+
+def _keep(play: Play, account: Account) -> None:
+    """Say how to type at it, and stay until Ctrl-C."""
+    print(account.to_text())
+    print("\nAll of it stays up until Ctrl-C here. In another terminal:\n")
+    for name, value in play.env.items():
+        print(f"export {name}={shlex.quote(value)}")
+    print("linkwatch links", flush=True)
+    with suppress(KeyboardInterrupt):
+        Event().wait()
 
 
 def main() -> int:
@@ -498,22 +519,26 @@ def main() -> int:
     which.add_argument(
         "--handbook", type=Path, default=EXCERPT, help="all links of this folder; without it, of that excerpt"
     )
+    parser.add_argument("--keep", action="store_true", help="leave it up at the end, to type at, until Ctrl-C")
     given = parser.parse_args()
     try:
-        return _play_and_tell(given.links, given.handbook)
+        return _play_and_tell(given.links, given.handbook, keep=given.keep)
     except KeyboardInterrupt:
         print("interrupted; the emulator and what it started have ended", file=sys.stderr)
         return 130
 
 
-def _play_and_tell(most: int | None, handbook: Path) -> int:
+def _play_and_tell(most: int | None, handbook: Path, *, keep: bool) -> int:
     with tempfile.TemporaryDirectory() as folder, cloud_with_roles(_made(Path(folder) / "cloud")) as cloud:
         try:
-            account = _play(cloud, Path(folder), most, handbook)
+            play = _play(cloud, Path(folder), most, handbook)
+            account = play.run(partial(_keep, play) if keep else lambda _: None)
         except NotAsPromised as problem:
             print(problem, file=sys.stderr)
             return 1
-    print(account.to_text())
+    if not keep:
+        print(account.to_text())
+        print("(make aws-local ARGS=--keep leaves it up at the end, to type at)")
     return 1 if account.wrong else 0
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.entrypoints.cli import main
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
 from linkwatch_pipeline_tests.cloud.aws_local import (
     ROOT,
@@ -22,18 +25,38 @@ from linkwatch_pipeline_tests.cloud.aws_local import (
     some_links,
 )
 
+PAGE = ROOT / "docs" / "aws.md"
+TYPED = re.compile(r"^\$ linkwatch (.+)$", re.MULTILINE)
 
-def play(folder: Path, links: list[str], handbook: Path | None = None) -> Account:
+
+def play(
+    folder: Path,
+    links: list[str],
+    handbook: Path | None = None,
+    then: Callable[[Mapping[str, str]], None] = lambda _: None,
+) -> Account:
     (folder / "cloud").mkdir()
     with cloud_with_roles(folder / "cloud") as cloud:
-        return Play(cloud, folder, links, handbook, hurried=handbook is None).run()
+        week = Play(cloud, folder, links, handbook, hurried=handbook is None)
+        return week.run(lambda _: then(week.env))
+
+
+def type_the_page(env: Mapping[str, str]) -> None:
+    """The commands of the page, as a person types them at what was kept up."""
+    commands = TYPED.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(commands) == 7
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        for words in commands:
+            assert main(words.split()) == 0, words
 
 
 @pytest.mark.timeout(300)
 def test_a_week_of_some_links_is_deployed_fired_checked_told_and_accounted_for(tmp_path: Path) -> None:
     """About a second a link, most of it waiting: the emulator's mapping receives one message after the other."""
     links = some_links(60)
-    account = play(tmp_path, links)
+    account = play(tmp_path, links, then=type_the_page)
     assert account.wrong == (), account.to_text()
     assert (account.links, account.notices) == (len(links), {"sent": account.transitions})
     assert account.hosts >= 15

@@ -109,6 +109,7 @@ def test_a_home_of_the_printed_lines_does_as_the_functions_do(cloud: Cloud, tmp_
         for key in (name.removeprefix("LINKWATCH_").lower() for name in known):
             assert home[key] == used[key] or key == "metrics_namespace", key
     assert home["metrics_namespace"] == Settings().metrics_namespace
+    assert home["allow_endpoint"]  # of an emulator; at Amazon's own endpoints the lines say nothing of it
     assert stacks(cloud, "remove", name="home")[0] == 0
 
 
@@ -192,6 +193,17 @@ class TestRefusals:
             ({"Breaker": "yes"}, "Breaker must be one of true, false, not 'yes'."),
             ({"Allowances": "docs.example.com=2"}, 'Allowances must be JSON such as {"docs.example.com": {"visits"'),
             ({"Allowances": "{" + " " * 3000 + "}"}, "Allowances must have at most 3000 characters"),
+            ({"WeeklySchedule": "every Monday"}, "WeeklySchedule must look like"),
+            ({"WeeklyRepeatSchedule": "rate(0 days)"}, "WeeklyRepeatSchedule must be rate(1 minute), rate(2 minutes)"),
+            ({"WeeklySchedule": "rate(1 days)"}, "WeeklySchedule must be rate(1 minute), rate(2 minutes)"),
+            ({"WeeklySchedule": "rate(5 minute)"}, "WeeklySchedule must be rate(1 minute), rate(2 minutes)"),
+            ({"WeeklySchedule": "rate(1 week)"}, "WeeklySchedule must be rate(1 minute), rate(2 minutes)"),
+            ({"WeeklySchedule": "cron(0 9 ? * MON)"}, "WeeklySchedule must be cron() of six fields"),
+            ({"WeeklySchedule": "cron(0 25 ? * MON *)"}, "WeeklySchedule must have other hours than '25'"),
+            ({"WeeklySchedule": "cron(*/0 9 ? * MON *)"}, "WeeklySchedule must have other minutes than '*/0'"),
+            ({"WeeklySchedule": "cron(0 9 ? * MOON *)"}, "WeeklySchedule must have other day of week than 'MOON'"),
+            ({"WeeklySchedule": "cron(0 9 * * MON *)"}, "WeeklySchedule must have ? for either"),
+            ({"WeeklySchedule": "at(2026-13-01T09:00:00)"}, "WeeklySchedule must be a moment such as at("),
             ({"AlertTopicArn": "team"}, "AlertTopicArn must be the ARN of a standard SNS topic, or empty, not 'team'."),
         ],
     )
@@ -200,6 +212,22 @@ class TestRefusals:
         judge.check_settings(REQUIRED | {"AlertTopicArn": "", "AlertEmail": "a@b.example"}, templates)
         with pytest.raises(judge.Refused, match=re.escape(words)):
             judge.check_settings(REQUIRED | given, templates)
+
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            "rate(1 day)",
+            "rate(10 minutes)",
+            "at(2026-09-28T09:00:00)",
+            "cron(10,20,30,40,50 9 ? * MON *)",
+            "cron(0/5 9-11 ? JAN-MAR mon,TUE 2026)",
+            "cron(0 9 L * ? *)",
+            "cron(0 9 ? * 2#1 *)",
+        ],
+    )
+    def test_a_schedule_that_eventbridge_takes_is_taken(self, judge: ModuleType, expression: str) -> None:
+        templates = {name: judge.parameters_of(name) for name in ("foundation", "application")}
+        judge.check_settings({"WeeklySchedule": expression}, templates)
 
     @pytest.mark.parametrize(
         ("given", "words"),
@@ -262,10 +290,11 @@ class TestRefusals:
             (settings(**REQUIRED, TableName="nope-nope"), "fresh", "there is no table nope-nope in us-east-1"),
             (settings(**REQUIRED), "Bad_Name", "NAME 'Bad_Name' cannot be used"),
             (settings(**REQUIRED, WeeklySchedule="cron(0 12 ? * TUE *)"), "fresh", "WeeklySchedule goes with"),
+            ([*settings(**REQUIRED), *settings(Contact="b@example.com")], "fresh", "Contact is given more than once"),
             ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
             ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
         ],
-        ids=["missing", "value", "hosts", "sender", "table", "name", "schedule", "zip", "file"],
+        ids=["missing", "value", "hosts", "sender", "table", "name", "schedule", "twice", "zip", "file"],
     )
     def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
         code, printed, said = stacks(cloud, "deploy", *arguments, name=name)

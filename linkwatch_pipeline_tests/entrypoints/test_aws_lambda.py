@@ -98,6 +98,21 @@ class TestDispatch:
         (line,) = functions.lines
         assert (line["message"], line["error"], line["request_id"]) == ("function failed", "InvalidInput", "request-1")
 
+    @pytest.mark.parametrize(
+        ("when", "problem"),
+        [
+            ("1970-01-01T00:00:00Z", "the week 1969-12-29 began more than 390 days ago"),
+            ("0001-01-01T00:00:00Z", "is no time in UTC"),
+            ("9999-12-31T23:59:59Z", "9999-12-27 has not begun"),
+        ],
+    )
+    def test_a_time_of_no_week_that_could_be_run_leaves_nothing(
+        self, functions: Functions, store: DynamoStore, when: str, problem: str
+    ) -> None:
+        with pytest.raises(InvalidInput, match=f"^scheduled_time: .*{problem}"):
+            functions.call("dispatch", {"action": "dispatch", "scheduled_time": when})
+        assert list(store.runs()) == []
+
     def test_what_does_not_fit_into_its_time_is_left_to_the_next_tick(
         self, functions: Functions, store: DynamoStore
     ) -> None:

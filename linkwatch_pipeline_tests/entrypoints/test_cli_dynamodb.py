@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkwatch_pipeline.adapters.store.history_file import check_history, read_history
+from linkwatch_pipeline.entrypoints.cli import opening
 from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table, open_store
@@ -136,6 +137,18 @@ def test_a_url_in_6000_places_is_scanned_checked_told_and_moved(
     assert terminal.records() == records
 
 
+def test_what_takes_long_is_said_before(
+    table: str, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"link_id": name, "url": f"{URL}/{name}", "owner": "docs", "notify": "docs@example.com"} for name in "ab"]
+    (tmp_path / "links.json").write_text(json.dumps(rows))
+    (tmp_path / "page.md").write_text(f"{URL}/a {URL}/c")
+    assert terminal.fine("import", str(tmp_path / "links.json")).err == ""
+    monkeypatch.setattr(opening, "LARGE", 2)
+    for words in (("import", str(tmp_path / "links.json")), ("scan", str(tmp_path / "page.md"), "--owner", "docs")):
+        assert terminal.fine(*words).err.startswith("comparing 2 links with the table, then writing all or none")
+
+
 def test_the_largest_that_can_be_imported_is_kept_and_told(table: str, terminal: Terminal, tmp_path: Path) -> None:
     marker, team, name = "\U0001f517" * 500, "t" * 80, "\U0001f517" * 1_000
     rows = [
@@ -222,6 +235,49 @@ def test_a_table_that_is_not_there_is_named(table: str, terminal: Terminal, monk
 def test_an_emulator_is_not_taken_for_amazon(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LINKWATCH_ALLOW_ENDPOINT")
     assert "allow_endpoint" in terminal.refused("links")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("AWS_ENDPOINT_URL", "{} ", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:99999", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:http", "no port that can be"),
+        ("AWS_ENDPOINT_URL", "ftp://127.0.0.1", "neither http nor https"),
+        ("AWS_ENDPOINT_URL", "http://[::1", "Invalid IPv6 URL"),
+        ("AWS_ENDPOINT_URL", "garbage", "Invalid endpoint"),
+        ("HTTP_PROXY", "http://127.0.0.1:http", "not a valid host or port"),
+        ("AWS_METADATA_SERVICE_TIMEOUT", "soon", "invalid literal"),
+        ("AWS_PROFILE", "nobody", "could not be found"),
+        ("AWS_CONFIG_FILE", "{home}/garbage", "Unable to parse config file"),
+        ("AWS_SESSION_TOKEN", "see\ncret", "a credential holds a character"),
+    ],
+)
+def test_what_boto3_cannot_use_is_one_sentence(
+    table: str,
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    ministack: Cloud,
+    variable: str,
+    value: str,
+    told: str,
+) -> None:
+    terminal.home.with_name("garbage").write_text("[[[\n")
+    monkeypatch.setenv(variable, value.format(ministack.endpoint_url, home=terminal.home.parent))
+    sentence = terminal.refused("links")
+    assert told in sentence
+    assert "variables such as AWS_" in sentence
+    assert "cret" not in sentence
+
+
+def test_a_command_for_credentials_that_is_not_there_is_one_sentence(
+    table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("[default]\ncredential_process = /nobody/made/it\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert "/nobody/made/it" in terminal.refused("links")
 
 
 def test_the_profile_needs_a_table(table: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sqlite3
@@ -147,6 +148,15 @@ def test_on_a_full_disk_a_command_writes_all_or_nothing(terminal: Terminal) -> N
             assert said.err.startswith("linkwatch: ")
             refused += 1
     assert refused >= 3
+
+
+def test_a_warning_on_the_terminal_says_what_is_the_matter(terminal: Terminal) -> None:
+    terminal.run("--version")
+    assert logging.lastResort is not None
+    record = logging.LogRecord("any", logging.WARNING, __file__, 1, "queue did not take messages", (), None)
+    assert logging.lastResort.format(record) == "queue did not take messages"
+    record.error = "not today"
+    assert logging.lastResort.format(record) == "queue did not take messages: not today"
 
 
 def test_on_a_full_disk_no_home_is_half_made(terminal: Terminal, tmp_path: Path) -> None:

@@ -21,6 +21,21 @@ def test_a_run_without_a_contact_begins_nothing(terminal: Terminal) -> None:
     assert terminal.fine("health", "--json").document["findings"] == []
 
 
+@pytest.mark.parametrize(
+    ("week", "problem"),
+    [
+        ("1969-12-29", "the week 1969-12-29 began more than 390 days ago"),
+        ("0001-01-01", "not in a year from 1900 to 2999"),
+        ("9999-12-27", "not in a year from 1900 to 2999"),
+        ("2999-12-30", "has not begun"),
+    ],
+)
+def test_a_week_that_nobody_could_run_leaves_no_run(terminal: Terminal, week: str, problem: str) -> None:
+    assert problem in terminal.refused("run", "--week", week)
+    with sqlite3.connect(terminal.home / "linkwatch.sqlite3") as database:
+        assert database.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+
 def test_a_committed_check_needs_no_contact(terminal: Terminal) -> None:
     terminal.fine("record", "guide", PUBLIC, "--sequence", "0", "--status", "404")
     said = terminal.run("check", "guide", "--sequence", "0", "--json")

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.errors import QueueError
+from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.domain.errors import LinkwatchError, QueueError, QueueUnusable, StoreUnavailable
 from linkwatch_pipeline.domain.runs import RunState
 from linkwatch_pipeline.ports import Queue
-from linkwatch_pipeline.use_cases.follow_run import IDLE_AFTER, LONGEST_PAUSE, MOST_FAULTS, TICK_EVERY, follow_run
+from linkwatch_pipeline.use_cases.follow_run import IDLE_AFTER, LONGEST_OUTAGE, LONGEST_PAUSE, TICK_EVERY, follow_run
 from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline.use_cases.work_on_queue import check_messages
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs
@@ -21,6 +23,7 @@ from linkwatch_pipeline_tests.simulation.scripted_internet import Answer
 from linkwatch_pipeline_tests.use_cases.test_work_on_queue import PACE, SECOND, Case, urls
 from linkwatch_pipeline_tests.virtual_clock import run_virtual
 
+NOWHERE = "http://127.0.0.1/000000000000/nobody-made-it"
 RUN = "2026-09-28T09:00:00Z"
 
 
@@ -38,6 +41,7 @@ def follow(
     works: bool = True,
     works_after: timedelta = timedelta(0),
     warned: list[tuple[timedelta, int]] | None = None,
+    outages: list[LinkwatchError | None] | None = None,
 ) -> list[tuple[int, int]]:
     """Follow while one worker works; (ended, expected) as it was told. `warned` gets when and of how many messages."""
     told: list[tuple[int, int]] = []
@@ -63,6 +67,7 @@ def follow(
             pace=PACE,
             tell=lambda _run, counts: told.append((counts.terminal, counts.expected)),
             warn=lambda waiting: warnings.append((case.clock.now() - began, waiting)),
+            tell_outage=(outages if outages is not None else []).append,
         )
         worker.cancel()
 
@@ -140,17 +145,50 @@ def test_what_the_queue_lost_it_sends_again(case: Case) -> None:
     assert follow(case)[-1] == (2, 2)
 
 
-def test_a_fault_of_the_queue_is_waited_out(case: Case) -> None:
+def test_a_long_outage_is_told_once_with_its_cause_and_waited_out(case: Case) -> None:
     case.engine.register(urls(2))
     begin_week(case.store, MONDAY, now=case.clock.now())
-    assert follow(case, queue=Faulty(case.queue, faults=1))[-1] == (2, 2)  # type: ignore[arg-type]
+    outages: list[LinkwatchError | None] = []
+    queue = Faulty(case.queue, faults=120)
+    assert follow(case, queue=queue, outages=outages)[-1] == (2, 2)  # type: ignore[arg-type]
+    assert [str(each) for each in outages] == ["not today", "None"]
+    assert case.clock.now() - MONDAY > timedelta(minutes=45)
 
 
 def test_a_queue_that_stays_away_is_told_in_the_end(case: Case) -> None:
     case.engine.register(urls(1))
     begin_week(case.store, MONDAY, now=case.clock.now())
     with pytest.raises(QueueError):
-        follow(case, queue=Faulty(case.queue, faults=MOST_FAULTS), works=False)  # type: ignore[arg-type]
+        follow(case, queue=Faulty(case.queue, faults=10_000), works=False)  # type: ignore[arg-type]
+    assert LONGEST_OUTAGE <= case.clock.now() - MONDAY <= LONGEST_OUTAGE + LONGEST_PAUSE
+
+
+def test_a_queue_that_is_not_there_is_told_at_once(case: Case) -> None:
+    case.engine.register(urls(1))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    gone = SqsQueue(case.sqs, queue_url=NOWHERE, dead_letter_url=NOWHERE, wait=timedelta(0))
+    outages: list[LinkwatchError | None] = []
+    with pytest.raises(QueueUnusable, match="nobody-made-it"):
+        follow(case, queue=gone, works=False, outages=outages)
+    assert (outages, case.clock.now()) == ([], MONDAY)
+
+
+def test_what_was_claimed_before_the_table_fell_out_is_sent_and_not_lost_for_minutes(case: Case) -> None:
+    case.engine.register(urls(1, 1, 1))
+    begin_week(case.store, MONDAY, now=case.clock.now())
+    claim, claims = case.store.claim_start, iter((True, True))
+
+    def fails_at_the_third(*args: Any, **given: Any) -> bool:
+        if not next(claims, False):
+            raise StoreUnavailable("not today")
+        return claim(*args, **given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case.store, "claim_start", fails_at_the_third)
+        with pytest.raises(StoreUnavailable):
+            case.tick()
+    assert len(case.queue.receive(limit=10)) == 2
+    assert case.tick() == 1
 
 
 class Faulty:

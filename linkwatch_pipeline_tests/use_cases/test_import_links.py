@@ -44,6 +44,16 @@ def table(*rows: dict[str, str], columns: tuple[str, ...] | None = None) -> Tabl
     )
 
 
+@pytest.fixture
+def asks_for_no_link(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call for each row is what makes a large file slow where the store is a service."""
+
+    def ask(*_: object, **__: object) -> None:
+        raise AssertionError("the listing has said it already")
+
+    monkeypatch.setattr(store, "get_link", ask)
+
+
 def imported(store: Store, *rows: dict[str, str], **given: Any) -> Imported:
     return import_links(store, table(*rows), **{"now": MONDAY, **given})
 
@@ -266,3 +276,11 @@ class Overtaken:
                     current = stored(other)
                     other.save_link(replace(current, also_used_by=(*current.also_used_by, "x")), replaces=current)
         self._store.save_registry(**written)
+
+
+@pytest.mark.usefixtures("asks_for_no_link")
+def test_many_rows_are_compared_with_one_listing_and_not_asked_for_one_by_one(store: SqliteStore) -> None:
+    assert imported(store, GUIDE).count(Change.REGISTERED) == 1
+    again = imported(store, GUIDE, PAGER)
+    assert (again.count(Change.UNCHANGED), again.count(Change.REGISTERED)) == (1, 1)
+    assert [link.id for link in again.written] == ["pager"]

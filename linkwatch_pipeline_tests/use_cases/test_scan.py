@@ -364,3 +364,13 @@ def test_two_trees_of_one_team_are_pruned_together_and_what_was_lost_comes_back(
     assert [(link.id, link.places, link.retired_at) for link in store.links()] == [
         (link.id, link.places, None) for link in before
     ]
+
+
+def test_ids_are_free_by_one_listing_and_not_asked_for_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object, **__: object) -> None:
+        raise AssertionError("the listing has said it already")
+
+    monkeypatch.setattr(store, "get_link", ask)
+    assert len(register(store, Book(a=[A, B])).ids[ScanChange.REGISTERED]) == 2

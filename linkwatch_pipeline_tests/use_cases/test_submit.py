@@ -184,3 +184,14 @@ def test_somebody_who_watches_it_meanwhile_is_found(store: Store) -> None:
     python, peps = submit(overtaken, PYTHON, "https://peps.python.org/")
     assert python.link is not None
     assert (python.verdict, python.link.owner, peps.verdict) == (Verdict.WATCHED, "sre", Verdict.ACCEPTED)
+
+
+def test_ids_are_free_by_one_listing_and_not_asked_for_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object, **__: object) -> None:
+        raise AssertionError("the listing has said it already")
+
+    monkeypatch.setattr(store, "get_link", ask)
+    told = submit(store, PYTHON, "https://peps.python.org/")
+    assert [each.verdict for each in told] == [Verdict.ACCEPTED] * 2

@@ -49,6 +49,7 @@ class Case:
 
     def __init__(self, folder: Path, sqs: TimedSqs) -> None:
         self.engine = Engine(folder, lambda url, asked: Answer(status=_STATUSES.get(url.rpartition("/")[2], 200)))
+        self.sqs = sqs.client
         self.clock: VirtualClock = sqs.new_clock()
         self.engine.clock = self.engine.internet.clock = self.clock
         url, dead = make_queues(sqs.client, f"work-{uuid4().hex}")

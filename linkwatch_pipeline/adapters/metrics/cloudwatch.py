@@ -9,6 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from linkwatch_pipeline.adapters.aws_client import SETTINGS_ERRORS, make_client
+
 logger = logging.getLogger(__name__)
 
 
@@ -30,11 +32,10 @@ class CloudWatchMetrics:
     @classmethod
     def connect(cls, *, namespace: str) -> CloudWatchMetrics:
         """The metrics, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
-        import boto3
         from botocore.config import Config
 
         config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-        return cls(boto3.client("cloudwatch", config=config), namespace=namespace)
+        return cls(make_client("cloudwatch", config=config, called="CloudWatch"), namespace=namespace)
 
     def put(self, name: str, value: float, *, unit: str = "Count", at: datetime) -> None:
         """Send one number. Raises ValueError for NaN and infinities, which CloudWatch does not have."""
@@ -43,5 +44,5 @@ class CloudWatchMetrics:
         datum = {"MetricName": name, "Value": value, "Unit": unit, "Timestamp": at}
         try:
             self._client.put_metric_data(Namespace=self._namespace, MetricData=[datum])
-        except (ClientError, BotoCoreError) as exc:
+        except (ClientError, BotoCoreError, *SETTINGS_ERRORS) as exc:
             logger.warning("metric not written", extra={"action": "put_metric", "metric": name, "error": str(exc)})

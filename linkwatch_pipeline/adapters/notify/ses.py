@@ -89,12 +89,12 @@ def ses_client(*, region: str | None, endpoint_url: str | None = None, read_seco
     Args:
         region: None takes the environment's (AWS_REGION, AWS_DEFAULT_REGION or the shared configuration).
         endpoint_url, read_seconds: for tests; without a URL it is Amazon's.
-    Raises: MissingExtra without boto3, ConfigurationError if nobody names a region.
+    Raises: MissingExtra without boto3, ConfigurationError if nobody names a region, or what boto3 is given is wrong.
     """
     try:
-        import boto3
         from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
+
+        from linkwatch_pipeline.adapters.aws_client import make_client
     except ImportError as exc:
         raise MissingExtra("aws", "mail through Amazon SES") from exc
     config = Config(
@@ -103,9 +103,9 @@ def ses_client(*, region: str | None, endpoint_url: str | None = None, read_seco
         retries={"mode": "standard", "total_max_attempts": 1},
     )
     try:
-        return boto3.client("sesv2", region_name=region, endpoint_url=endpoint_url, config=config)
-    except (BotoCoreError, ValueError) as exc:
-        raise ConfigurationError(f"Amazon SES cannot be used: {exc}. Set ses_region.") from exc
+        return make_client("sesv2", region_name=region, endpoint_url=endpoint_url, config=config, called="Amazon SES")
+    except ConfigurationError as exc:
+        raise ConfigurationError(f"{exc} Set ses_region, if it is the region.") from exc
 
 
 def _translated(exc: Exception) -> DeliveryError:

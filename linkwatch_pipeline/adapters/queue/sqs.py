@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
+from linkwatch_pipeline.adapters.aws_client import (
+    SETTINGS_ERRORS,
+    in_words_of_settings,
+    is_of_settings,
+    make_client,
+)
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
-from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError
+from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError, QueueUnusable
 from linkwatch_pipeline.domain.redaction import redacted_beginning
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt, StrayLetter
@@ -39,6 +45,12 @@ _MEND_POLICY = (
 )
 _NOT_THERE = ("NonExistentQueue", "QueueDoesNotExist")
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException")
+_NOT_KNOWN = (
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+)
 _OUTDATED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue", "InvalidIdFormat")
 
 
@@ -85,7 +97,6 @@ class SqsQueue:
 
         Args: answers_within: how long an answer is waited for, beyond `wait`.
         """
-        import boto3
         from botocore.config import Config
 
         config = Config(
@@ -94,8 +105,7 @@ class SqsQueue:
             retries={"mode": "standard", "total_max_attempts": attempts},
             tcp_keepalive=True,
         )
-        with _translated():
-            client = boto3.client("sqs", config=config)
+        client = make_client("sqs", config=config, called="SQS")
         return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
 
     def verify(self) -> None:
@@ -104,7 +114,7 @@ class SqsQueue:
         The work queue itself is asked where they go. Whether that queue is there is found out as far as we may ask: a
         worker needs no right at it. No message is touched.
         """
-        with _translated():
+        with _translated(self._url):
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["RedrivePolicy"])
         policy = answer.get("Attributes", {}).get("RedrivePolicy")
         if policy is None:
@@ -114,7 +124,7 @@ class SqsQueue:
         goes_to = str(json.loads(policy).get("deadLetterTargetArn", "")).rpartition(":")[2]
         if goes_to != self._dead_url.rstrip("/").rpartition("/")[2]:
             raise DeadLettersElsewhere(f"the dead letters of the work queue go to {goes_to!r}. {_MEND_POLICY}")
-        with _translated():
+        with _translated(self._dead_url):
             self._look_for_dead_queue(goes_to)
 
     def _look_for_dead_queue(self, name: str) -> None:
@@ -144,7 +154,7 @@ class SqsQueue:
 
         A text that is no message of ours is left alone and ends as a dead letter.
         """
-        with _translated():
+        with _translated(self._url):
             answer = self._client.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=min(limit, _MOST_AT_ONCE),
@@ -155,13 +165,13 @@ class SqsQueue:
 
     def acknowledge(self, receipt: Receipt) -> None:
         """Delete the message. An outdated receipt is ignored."""
-        with _translated(), _outdated_is_ignored():
+        with _translated(self._url), _outdated_is_ignored():
             self._client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt.handle)
 
     def change_visibility(self, receipt: Receipt, *, delay: timedelta) -> None:
         """Let the message come back after `delay`. An outdated receipt is ignored."""
         _check_delay(delay)
-        with _translated(), _outdated_is_ignored():
+        with _translated(self._url), _outdated_is_ignored():
             self._client.change_message_visibility(
                 QueueUrl=self._url, ReceiptHandle=receipt.handle, VisibilityTimeout=_whole_seconds(delay)
             )
@@ -173,7 +183,7 @@ class SqsQueue:
     def visible(self) -> int:
         """How many messages could be received now; SQS's own number is some seconds old."""
         name = "ApproximateNumberOfMessages"
-        with _translated():
+        with _translated(self._url):
             answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=[name])
         return int(answer["Attributes"][name])
 
@@ -207,7 +217,7 @@ class SqsQueue:
         return bool(found)
 
     def _delete_dead(self, handle: str) -> None:
-        with _translated(), _outdated_is_ignored():
+        with _translated(self._dead_url), _outdated_is_ignored():
             self._client.delete_message(QueueUrl=self._dead_url, ReceiptHandle=handle)
 
     def _send_some(self, jobs: Sequence[CheckJob], delay_seconds: int) -> None:
@@ -217,7 +227,7 @@ class SqsQueue:
         }
         failed: list[Any] = []
         for _ in range(_SEND_ATTEMPTS):
-            with _translated():
+            with _translated(self._url):
                 answer = self._client.send_message_batch(QueueUrl=self._url, Entries=list(left.values()))
             failed = answer.get("Failed", [])
             left = {each["Id"]: left[each["Id"]] for each in failed}
@@ -260,7 +270,7 @@ class SqsQueue:
             empty = 0 if some else empty + 1
 
     def _receive_dead(self, *, wait: timedelta) -> list[_Letter]:
-        with _translated():
+        with _translated(self._dead_url):
             answer = self._client.receive_message(
                 QueueUrl=self._dead_url,
                 MaxNumberOfMessages=_MOST_AT_ONCE,
@@ -277,7 +287,7 @@ class SqsQueue:
                 {"Id": str(number), "ReceiptHandle": letter.handle, "VisibilityTimeout": 0}
                 for number, letter in enumerate(some)
             ]
-            with _translated():
+            with _translated(self._dead_url):
                 self._client.change_message_visibility_batch(QueueUrl=self._dead_url, Entries=entries)
 
 
@@ -312,11 +322,26 @@ def _check_delay(delay: timedelta) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(url: str) -> Iterator[None]:
+    """Errors in our words. Args: url: of the queue that is asked."""
     try:
         yield
-    except (ClientError, BotoCoreError) as exc:
-        raise QueueError(f"SQS cannot serve: {exc}") from exc
+    except (ClientError, BotoCoreError, *SETTINGS_ERRORS) as exc:
+        if is_of_settings(exc):
+            raise QueueUnusable(in_words_of_settings(f"SQS, asked for {url},", exc)) from exc
+        if _is_for_good(exc):
+            raise QueueUnusable(
+                f"SQS cannot serve: {str(exc).rstrip('.')}. Nothing can be done with the queue {url}: look at its URL, "
+                "at region and credentials, and at what the role may do with it."
+            ) from exc
+        raise QueueError(f"SQS cannot serve, asked for {url}: {exc}") from exc
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Whether the same call would fail in the same way until a person has changed something."""
+    if isinstance(error, ClientError):
+        return bool(error.response["Error"]["Code"].endswith((*_NOT_THERE, *_NOT_ALLOWED, *_NOT_KNOWN)))
+    return isinstance(error, NoCredentialsError | NoRegionError)
 
 
 @contextmanager

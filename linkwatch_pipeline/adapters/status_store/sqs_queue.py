@@ -106,16 +106,16 @@ def sqs_client(url: str) -> Any:
     Raises: MissingExtra, ConfigurationError if there is no region.
     """
     try:
-        import boto3
         from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
+
+        from linkwatch_pipeline.adapters.aws_client import make_client
     except ImportError:
         raise MissingExtra("aws", "a queue on SQS (SQS_QUEUE_URL)") from None
     retries = {"mode": "standard", "total_max_attempts": 1}
     config = Config(connect_timeout=2, read_timeout=10, retries=retries, max_pool_connections=4)
     try:
-        return boto3.client("sqs", config=config, **_region(url))
-    except (BotoCoreError, ValueError) as error:
+        return make_client("sqs", config=config, called="SQS", **_region(url))
+    except ConfigurationError as error:
         raise ConfigurationError(f"no client for SQS_QUEUE_URL: {error} {_REGION}") from error
 
 

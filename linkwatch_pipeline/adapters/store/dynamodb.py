@@ -11,10 +11,9 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
 
+from linkwatch_pipeline.adapters import aws_client
 from linkwatch_pipeline.adapters.store.dynamodb_chains import DynamoChains
 from linkwatch_pipeline.adapters.store.dynamodb_days import NoticeDays
 from linkwatch_pipeline.adapters.store.dynamodb_guard import Guard
@@ -103,13 +102,7 @@ class DynamoStore(DynamoRegistry, DynamoRuns, DynamoChains, DynamoHosts, DynamoO
 
 def make_client(*, allow_endpoint: bool) -> Any:
     """A client of `dynamodb`, for an endpoint that may hold our truth. Raises ConfigurationError."""
-    try:
-        client = boto3.session.Session().client("dynamodb", config=CLIENT)
-    except (BotoCoreError, ValueError) as error:
-        raise ConfigurationError(
-            f"DynamoDB cannot be used: {str(error).rstrip('.')}. Set region and credentials the way boto3 looks for "
-            "them, such as AWS_DEFAULT_REGION and AWS_PROFILE."
-        ) from error
+    client = aws_client.make_client("dynamodb", config=CLIENT, called="DynamoDB")
     if not allow_endpoint and not is_amazons(client):
         raise ConfigurationError(
             f"the endpoint {client.meta.endpoint_url} is not Amazon's: what is written there may not last. Take "

@@ -106,9 +106,12 @@ def _version(schema: Item | None) -> int:
     if schema is None:
         return 1
     try:
-        return int(schema["version"]["N"])
+        version = int(schema["version"]["N"])
     except (KeyError, TypeError, ValueError) as error:
         raise damaged_item(schema, "version is not a whole number") from error
+    if version < 1:
+        raise damaged_item(schema, f"there is no version {version}")
+    return version
 
 
 def _mark(source: str, state: str) -> Item:

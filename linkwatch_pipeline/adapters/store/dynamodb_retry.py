@@ -17,6 +17,7 @@ from botocore.exceptions import (
     NoRegionError,
 )
 
+from linkwatch_pipeline.adapters.aws_client import in_words_of_settings, is_of_settings
 from linkwatch_pipeline.domain.errors import OutOfTime, StoreContended, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.hosts import Chance
 from linkwatch_pipeline.ports import Clock
@@ -118,6 +119,8 @@ def _passes(error: Exception) -> bool:
         raise translated(error) from error
     if isinstance(error, NoCredentialsError | NoRegionError):
         raise StoreUnusable(f"{str(error).rstrip('.')}. Give them the way boto3 looks for them.") from error
+    if is_of_settings(error):
+        raise StoreUnusable(in_words_of_settings("DynamoDB", error)) from error
     if isinstance(error, _CONNECTION_ERRORS):
         return True
     if isinstance(error, BotoCoreError):

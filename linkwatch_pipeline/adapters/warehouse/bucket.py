@@ -14,6 +14,7 @@ from typing import Any
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
+from linkwatch_pipeline.adapters.aws_client import make_client
 from linkwatch_pipeline.adapters.warehouse.files import file_sha256
 from linkwatch_pipeline.domain.errors import StoreUnavailable
 
@@ -111,8 +112,7 @@ class BucketCopy:
 
 def connect_bucket(folder: Path, *, bucket: str, prefix: str) -> BucketCopy:
     """The copy, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
-    import boto3
     from botocore.config import Config
 
     config = Config(connect_timeout=3, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 4})
-    return BucketCopy(boto3.client("s3", config=config), folder, bucket=bucket, prefix=prefix)
+    return BucketCopy(make_client("s3", config=config, called="S3"), folder, bucket=bucket, prefix=prefix)

@@ -7,6 +7,7 @@ that cannot serve), 130 interrupted. Errors go to stderr as one sentence.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -125,6 +126,7 @@ for _command in (  # in the order in which one uses them, as `--help` lists them
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own if None); the exit code."""
+    _tell_causes_of_warnings()
     try:
         code = _run(list(sys.argv[1:] if args is None else args))
         if sys.stdout is not None:  # closed by whoever started us
@@ -163,6 +165,20 @@ def _run(args: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     return code if isinstance(code, int) else 0
+
+
+class _WithCause(logging.Formatter):
+    """A warning's words, and what is the matter, which the program's own logs carry beside them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = getattr(record, "error", None)
+        return super().format(record) + (f": {error}" if error else "")
+
+
+def _tell_causes_of_warnings() -> None:
+    """Where nobody asked for logs, Python prints warnings on stderr, without anything that is beside their words."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_WithCause())
 
 
 def _usage_sentence(error: click.ClickException) -> str:

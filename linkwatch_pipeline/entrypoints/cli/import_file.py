@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import announce_writing, open_app
 from linkwatch_pipeline.entrypoints.cli.output import complain, note, one_line, say
 from linkwatch_pipeline.entrypoints.cli.unreachable import warn_of_unreachable
 
@@ -29,9 +29,9 @@ def import_file(context: click.Context, file: Path) -> int:
 
     table = read_table(file, KINDS)
     with open_app(context) as app:
+        announce_writing(app, len(table.rows))
         done = import_links(app.store, table, now=app.clock.now())
-        ids = [i for change, those in done.ids.items() if change is not Change.UNCHANGED for i in those]
-        warn_of_unreachable(context, filter(None, map(app.store.get_link, ids)))
+        warn_of_unreachable(context, done.written)
     if done.problems:
         for problem in done.problems:
             note(one_line(f"{file}:{problem.line}: {problem.field}: {problem.problem}"))

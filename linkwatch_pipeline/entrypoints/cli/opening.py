@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.ports import Progress
     from linkwatch_pipeline.use_cases.damage import Damage
 
+LARGE = 2_000  # links
+
 
 def home_folder(context: click.Context) -> Path:
     """The folder that `--home` or LINKWATCH_HOME names."""
@@ -71,6 +73,12 @@ def look_for_half_an_import(app: App, if_unfinished: Callable[[ImportUnfinished]
 def exit_code_of(damage: Damage) -> int:
     """What a command ends with that showed what it could read; the log named the rest."""
     return 1 if damage.records else 0
+
+
+def announce_writing(app: App, links: int) -> None:
+    """Say on stderr what takes so long, where a table takes seconds for so many links."""
+    if app.on_aws and links >= LARGE:
+        note(f"comparing {links} links with the table, then writing all or none: some 2 s for each thousand")
 
 
 def announce(home: Home) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from linkwatch_pipeline.domain.errors import InvalidInput, LinkwatchError
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.dagster_home import prepare_dagster
-from linkwatch_pipeline.entrypoints.cli.opening import open_app
+from linkwatch_pipeline.entrypoints.cli.opening import look_for_half_an_import, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.domain.runs import Run
 
 Materialise = Callable[[], None]
+T = TypeVar("T")
 
 FIRST_STORY_WEEK = "2026-09-07"
 
@@ -31,7 +33,8 @@ def run(context: click.Context, week: str | None, as_json: bool) -> int:
     """Check every link for a week. Interrupted, the same command goes on where it stopped."""
     from linkwatch_pipeline.domain.timestamps import parse_week
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=None) as app:
+        _require_service(app)
         intended_at = parse_week(week) if week is not None else _latest_week(app)
         return _run_and_print(app, intended_at, as_json)
 
@@ -44,7 +47,8 @@ def resume(context: click.Context, run_id: str, as_json: bool) -> int:
     """Go on with a run that stopped. The same as `run` for its week."""
     from linkwatch_pipeline.domain.errors import NotFound
 
-    with open_app(context) as app:
+    with open_app(context, if_unfinished=None) as app:
+        _require_service(app)
         found = app.store.get_run(run_id)
         if found is None:
             raise NotFound(
@@ -53,11 +57,20 @@ def resume(context: click.Context, run_id: str, as_json: bool) -> int:
         return _run_and_print(app, found.intended_at, as_json)
 
 
+def _require_service(app: App) -> None:
+    if app.on_aws:
+        app.require_service()  # names what is not there; waiting for it would never end
+    look_for_half_an_import(app)
+
+
 def run_week(app: App, intended_at: datetime) -> list[Run]:
     """Materialise a week until nothing of it is left to do: the weekly run and its retry runs, as they ended.
 
+    On AWS an outage of the table or the queue is told and waited out once the run goes on.
+
     Raises: InvalidInput for a week that has not begun or went by unobserved, AlreadyRunning, StoreError, MissingExtra.
     """
+    from linkwatch_pipeline.domain.runs import weekly_run_id
     from linkwatch_pipeline.use_cases.observe_week import current_run, week_runs
     from linkwatch_pipeline.use_cases.start_week import start_week, was_missed
 
@@ -67,7 +80,8 @@ def run_week(app: App, intended_at: datetime) -> list[Run]:
     prepare_dagster(app.home.dagster)
     # Before Dagster: two processes that set up its storage at once trip over each other.
     with app.sole_runner() as worker:
-        weekly = start_week(app.store, intended_at, now=app.clock.now())
+        outlast = partial(_outlast, app, weekly_run_id(intended_at))
+        weekly = outlast(lambda: start_week(app.store, intended_at, now=app.clock.now()))
         if was_missed(weekly):
             raise InvalidInput(
                 "week",
@@ -75,13 +89,31 @@ def run_week(app: App, intended_at: datetime) -> list[Run]:
                 "Links cannot be observed in the past; run the current week.",
             )
         for materialise in _materialisations(app, intended_at, worker):
-            materialise()
-            weekly = start_week(app.store, intended_at, now=app.clock.now())
-            following = current_run(app.store, weekly)
+            outlast(materialise)
+            weekly = outlast(lambda: start_week(app.store, intended_at, now=app.clock.now()))
+            following = outlast(partial(current_run, app.store, weekly))
             if following.state.is_over or following == weekly:
                 break
             note(f"some hosts asked for a pause; their links are looked at again in {following.run_id}")
-        return list(week_runs(app.store, weekly))
+        return outlast(lambda: list(week_runs(app.store, weekly)))
+
+
+def _outlast(app: App, run_id: str, attempt: Callable[[], T]) -> T:
+    """Do it; on AWS again and again as long as table or queue are out. On a laptop no outage ends by itself."""
+    if not app.on_aws:
+        return attempt()
+    from linkwatch_pipeline.adapters.clock import wait
+    from linkwatch_pipeline.bootstrap import outage_words
+    from linkwatch_pipeline.entrypoints.cli.outlast import outlast
+
+    def look() -> None:
+        app.store.verify()
+        app.shared_queue.visible()
+
+    def tell_outage(fault: LinkwatchError | None) -> None:
+        note(f"{run_id}  {outage_words(fault)}")
+
+    return outlast(attempt, look=look, clock=app.clock, wait=wait, tell_outage=tell_outage)
 
 
 def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[Materialise]:
@@ -112,7 +144,11 @@ def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[
 
 def _our_error(error: BaseException | None) -> LinkwatchError | None:
     """What linkwatch itself had to say, inside the wrappings that Dagster put around it."""
+    met: set[int] = set()  # Dagster's error is caused by the step's own, which comes about in the context of Dagster's
     while error is not None and not isinstance(error, LinkwatchError):
+        if id(error) in met:
+            return None
+        met.add(id(error))
         error = error.__cause__ or error.__context__
     return error
 

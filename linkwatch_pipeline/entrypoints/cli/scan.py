@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
+from linkwatch_pipeline.entrypoints.cli.opening import announce_writing, home_folder, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def scan(
     damaged: tuple[DamagedRecord, ...] = ()
     if owners is not None and not dry_run:
         with open_app(context) as app:
+            announce_writing(app, len(result.found))
             summary = register_scan(app.store, result, owners=owners, notify=notify, now=app.clock.now(), prune=prune)
         damaged = summary.damaged
         if not as_json:
