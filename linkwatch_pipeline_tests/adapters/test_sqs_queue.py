@@ -15,7 +15,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from linkwatch_pipeline.adapters.queue import sqs
+from linkwatch_pipeline.adapters.queue import sqs_dead_letters
 from linkwatch_pipeline.adapters.queue.messages import read_message, write_message
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
 from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLost, QueueError, QueueUnusable
@@ -244,7 +244,7 @@ def counted(case: Case, *operations: str) -> list[str]:
 def test_a_look_at_very_many_dead_letters_ends_and_hides_none_afterwards(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqs, "MOST_LETTERS_READ", most := 60)
+    monkeypatch.setattr(sqs_dead_letters, "MOST_LETTERS_READ", most := 60)
     given_up(case, most + 30)
     calls = counted(case, "ReceiveMessage")
     letters = case.queue.dead_letters()
