@@ -15,7 +15,7 @@ from linkwatch_pipeline.domain.links import AllocationSlot, Place
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation
 from linkwatch_pipeline_tests.cloud.fault_proxy import Fault, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import StandingClock, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
 
 KEY = {"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}}
@@ -23,21 +23,6 @@ KEY = {"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}}
 
 def placed(how_many: int, folder: str = "pages") -> Any:
     return a_link(places=tuple(Place(file=f"{folder}/about-us/page-{n:05}.md", line=7) for n in range(how_many)))
-
-
-@pytest.fixture
-def client(ministack: Cloud) -> Any:
-    return ministack.client("dynamodb", config=CLIENT)
-
-
-@pytest.fixture
-def name(ministack: Cloud) -> str:
-    return make_table(ministack)
-
-
-@pytest.fixture
-def store(client: Any, name: str) -> DynamoStore:
-    return store_on(client, name)
 
 
 def stored(client: Any, name: str) -> Any:
