@@ -148,6 +148,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
     target = ("", 0)
 
     def do_POST(self) -> None:
