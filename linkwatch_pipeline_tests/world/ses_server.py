@@ -193,6 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     """One call of SendEmail."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
     ses: SesServer
     over: threading.Event
 
