@@ -373,6 +373,9 @@ def _ends(cluster: Cluster) -> None:
     assert runs, "the week has no run"
     for run in runs:
         assert run.state.is_over, f"run {run.run_id} is still {run.state.value} after {SIMULATED}"
+        if not cluster.faults.crash:  # else a dispatch may take until then
+            assert run.closed_at is not None, f"run {run.run_id} does not say when it was closed"
+            assert run.closed_at < run.expires_at, f"run {run.run_id} only expired: what was lost was not sent again"
         jobs = list(store.jobs(run.run_id))
         pending = [job.job_id for job in jobs if job.status is JobStatus.PENDING]
         assert not pending, f"jobs never ended: {pending}"
