@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import pytest
 from hypothesis import settings
 
@@ -32,6 +34,14 @@ settings.load_profile("linkwatch")
 # A shell starts what it puts into the background with SIGINT ignored; every program that a test starts would inherit
 # that and never hear the Ctrl-C that the test sends.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def aws_read_once() -> Iterator[None]:
+    """What the services of AWS look like is read from the disk once, and not again by each command that is called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture(autouse=True)

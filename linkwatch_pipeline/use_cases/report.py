@@ -52,7 +52,8 @@ def report_week(
 
 def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]]:
     """The sections that are lists, by the name of their field."""
-    # Those that read the same weeks stand together: the views are made once for each.
+    # Those that read the same weeks stand together: the views are made once for each. The last ones read all weeks, as
+    # `_count_weeks` does next.
     return {
         "by_owner": reports.groups(week, by=Grouping.OWNER, most=most),
         "by_host": reports.groups(week, by=Grouping.HOST, most=most),
@@ -62,10 +63,10 @@ def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]
         "content_changed": reports.content_changed(week, most=most),
         "ending_certificates": reports.ending_certificates(week, within=CERTIFICATE_ENDS_WITHIN, most=most),
         "slowest_hosts": reports.slowest_hosts(week, most=most),
-        "repeated_uncertainty": reports.repeated_uncertainty(week, at_least=REPEATED_FROM, most=most),
         "moved_for_good": reports.moved_for_good(week, most=most),
-        "suspected_pages": reports.suspected_pages(week, most=most),
         "availability": reports.availability(week, weeks=AVAILABILITY_WEEKS, most=most),
+        "repeated_uncertainty": reports.repeated_uncertainty(week, at_least=REPEATED_FROM, most=most),
+        "suspected_pages": reports.suspected_pages(week, most=most),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-BUSIEST = 88
-_LINKS_BY_HOST = (BUSIEST, 34, 30, 20, 14, 10, 8, 7, 6, 5, 5, 4, 4, 3, 3, 3, *[2] * 12, *[1] * 40)
+BUSIEST = 40
+_LINKS_BY_HOST = (BUSIEST, 16, 12, 8, 6, 5, 4, 3, *[2] * 6, *[1] * 20)
 _FOLDERS = ("getting-started", "tools", "travel", "training")
 
 

@@ -99,7 +99,8 @@ def _die_often(world: BusyWorld, home: Path, start_up: float, chance: random.Ran
             process.kill()
             process.wait(timeout=10)
         kills.append(SystemClock().monotonic())
-        observed.append(len(what_is_left(home, story_start())["observations"]))
+        with build_app(home, env={}) as app:
+            observed.append(sum(1 for _ in app.store.observations()))
     return kills, observed
 
 

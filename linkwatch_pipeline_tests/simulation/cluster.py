@@ -40,7 +40,9 @@ T = TypeVar("T")
 SECOND = timedelta(seconds=1)
 COOLDOWN = SECOND
 SKEW = SECOND  # between machines: any two clocks differ by at most this, and the workers allow for it
-SIMULATED = timedelta(hours=32)
+# Beyond the retry run of the next day. Afterwards nothing crashes: what must come to an end needs no luck for it.
+CRASHES_END = timedelta(hours=30)
+SIMULATED = CRASHES_END + timedelta(hours=6)
 # So slow that a chain's start is planned minutes ahead, beyond a message's longest delay, too.
 SLOW_PACE = Pace(concurrency=1, mean_service=timedelta(minutes=5), cooldown=COOLDOWN)
 IN_MEMORY = partial(SqliteStore.open, Path(":memory:"))
@@ -110,6 +112,7 @@ class Cluster:
     reordered: int = 0  # messages that were received after one that was sent later
     _sent: dict[str, int] = field(default_factory=dict)  # by job id, the number of its latest message
     _newest_received: int = 0
+    _something_sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -127,11 +130,21 @@ class Cluster:
 
     def note_sent(self, message: CheckJob) -> None:
         self._sent[message.job_id] = len(self._sent) + 1
+        self._something_sent.set()  # wakes all who wait now
+        self._something_sent.clear()
 
     def note_received(self, message: CheckJob) -> None:
         number = self._sent[message.job_id]
         self.reordered += number < self._newest_received
         self._newest_received = max(number, self._newest_received)
+
+    async def wait_for_message(self) -> None:
+        """Until a worker that asks about once a second would see one: what it asks in vain costs no real time."""
+        while (wait := self.queue.next_visible_in()) != timedelta(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait.total_seconds() if wait is not None else None):
+                    await self._something_sent.wait()
+        await self.clock.sleep(timedelta(seconds=self.chance.uniform(0, 1.5)))
 
     def _register(self) -> None:
         number = 0
@@ -233,7 +246,7 @@ class Process:
         while True:
             received = cluster.queue.receive()
             if not received:
-                await cluster.clock.sleep(timedelta(seconds=cluster.chance.uniform(0.5, 1.5)))
+                await cluster.wait_for_message()
                 continue
             cluster.note_received(received[0].job)
             self._perhaps_crash()
@@ -290,7 +303,8 @@ class Process:
     def _perhaps_crash(self) -> None:
         if self._dead:
             raise Crash
-        if self._cluster.chance.random() < self._cluster.faults.crash:
+        cluster = self._cluster
+        if cluster.chance.random() < cluster.faults.crash and cluster.clock.now() < MONDAY + CRASHES_END:
             self._dead = True
             self._cluster.crashes += 1
             raise Crash
@@ -359,6 +373,9 @@ def _ends(cluster: Cluster) -> None:
     assert runs, "the week has no run"
     for run in runs:
         assert run.state.is_over, f"run {run.run_id} is still {run.state.value} after {SIMULATED}"
+        if not cluster.faults.crash:  # else a dispatch may take until then
+            assert run.closed_at is not None, f"run {run.run_id} does not say when it was closed"
+            assert run.closed_at < run.expires_at, f"run {run.run_id} only expired: what was lost was not sent again"
         jobs = list(store.jobs(run.run_id))
         pending = [job.job_id for job in jobs if job.status is JobStatus.PENDING]
         assert not pending, f"jobs never ended: {pending}"

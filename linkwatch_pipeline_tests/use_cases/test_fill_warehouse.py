@@ -14,6 +14,7 @@ import pytest
 from linkwatch_pipeline.bootstrap import App, build_app
 from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.notices import NoticeStatus
+from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
 from linkwatch_pipeline.use_cases.export_week import prune_history
 from linkwatch_pipeline.use_cases.fill_warehouse import Filled, fill_warehouse
@@ -40,6 +41,15 @@ def app(made: Path, tmp_path: Path) -> Iterator[App]:
     shutil.copytree(made, tmp_path / "home")
     with build_app(tmp_path / "home", env={}, clock=VirtualClock(MONDAY + timedelta(days=2))) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> CoverageReport:
+    """What that home reports while nothing is damaged."""
+    home = tmp_path_factory.mktemp("whole") / "home"
+    shutil.copytree(made, home)
+    with build_app(home, env={}, clock=VirtualClock(MONDAY + timedelta(days=2))) as app:
+        return report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
 
 
 def fill(app: App) -> Filled:
@@ -100,19 +110,19 @@ def test_a_notice_that_went_on_is_written_again(app: App) -> None:
 
 @pytest.mark.parametrize("kind", ["transitions", "notices", "summaries", "observations"])
 @pytest.mark.parametrize("damage", ["spoilt", "missing"])
-def test_what_was_damaged_or_lost_is_there_again(app: App, kind: str, damage: str) -> None:
+def test_what_was_damaged_or_lost_is_there_again(app: App, whole: CoverageReport, kind: str, damage: str) -> None:
     week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
-    report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
+    held = rows_of(app, week)
     file_of(app, kind, week).write_bytes(b"spoilt") if damage == "spoilt" else file_of(app, kind, week).unlink()
     again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
-    assert replace(again, exported=report.exported) == report
+    assert replace(again, exported=whole.exported) == whole
     assert rows_of(app, week) == held
 
 
 @pytest.mark.parametrize("kind", ["transitions", "notices", "summaries", "observations"])
-def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, kind: str) -> None:
+def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, whole: CoverageReport, kind: str) -> None:
     week = next(each for each in (MONDAY - 2 * WEEK, EARLIER) if file_of(app, kind, each).exists())
-    report, held = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock), rows_of(app, week)
+    held = rows_of(app, week)
     warehouse, later = app.warehouse, MONDAY + WEEK
     if kind == "transitions":
         warehouse.write_transitions(
@@ -123,7 +133,7 @@ def test_a_file_of_another_week_does_not_join_the_rows_of_this_one(app: App, kin
     strange = later if file_of(app, kind, later).exists() else MONDAY
     file_of(app, kind, strange).replace(file_of(app, kind, week))
     again = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
-    assert replace(again, exported=report.exported) == report
+    assert replace(again, exported=whole.exported) == whole
     assert rows_of(app, week) == held
 
 

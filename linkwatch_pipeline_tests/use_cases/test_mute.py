@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -21,15 +19,6 @@ from linkwatch_pipeline_tests.builders import MONDAY, URL, a_run
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
 
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def office() -> Iterator[Office]:
-    store = SqliteStore.open(Path(":memory:"))
-    office = Office(store)
-    office.employ()
-    yield office
-    store.close()
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from linkwatch_pipeline.adapters.metrics.local import LocalMetrics
-from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import Delivery
@@ -23,15 +21,6 @@ from linkwatch_pipeline_tests.builders import MONDAY, RETRY_ID, RUN_ID, a_run, a
 from linkwatch_pipeline_tests.use_cases.office import Office
 
 SITES = {f"link-{n}": f"https://host-{n}.example.com/" for n in range(8)}
-
-
-@pytest.fixture
-def office() -> Iterator[Office]:
-    store = SqliteStore.open(Path(":memory:"))
-    office = Office(store)
-    office.employ()
-    yield office
-    store.close()
 
 
 @pytest.fixture

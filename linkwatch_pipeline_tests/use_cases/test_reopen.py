@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
-import pytest
-
-from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import DeliveryFailure
 from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.notices import NoticeStatus
@@ -16,15 +11,6 @@ from linkwatch_pipeline.use_cases.mute import mute
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
 
 REFUSED = refusal(DeliveryFailure.PERMANENT)
-
-
-@pytest.fixture
-def office() -> Iterator[Office]:
-    store = SqliteStore.open(Path(":memory:"))
-    office = Office(store)
-    office.employ()
-    yield office
-    store.close()
 
 
 def move(office: Office, *, delivery: Delivery = Delivery.EACH) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConflictingContent, DeliveryFailure, InvalidInput, LinkwatchError, NotFound
 from linkwatch_pipeline.domain.links import Delivery, Owner
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
@@ -18,15 +15,6 @@ from linkwatch_pipeline.use_cases.settle_doubt import OUTLIVED_IN_DOUBT, settle_
 from linkwatch_pipeline_tests.use_cases.office import Office, refusal
 
 LOST = refusal(DeliveryFailure.UNKNOWN)
-
-
-@pytest.fixture
-def office() -> Iterator[Office]:
-    store = SqliteStore.open(Path(":memory:"))
-    office = Office(store)
-    office.employ()
-    yield office
-    store.close()
 
 
 def give_up(office: Office, notices: int = 1) -> None:

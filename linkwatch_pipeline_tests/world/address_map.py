@@ -41,3 +41,26 @@ class AddressMap:
         read = json.loads(text)
         hosts = {name: ((plain[0], plain[1]), (tls[0], tls[1])) for name, (plain, tls) in read["hosts"].items()}
         return cls(hosts=hosts, ca_pem=read["ca_pem"])
+
+
+class Mapped:
+    """A world that can be visited while it is open: then it has set `_map`."""
+
+    _map: AddressMap | None = None
+
+    @property
+    def map(self) -> AddressMap:
+        """Where everything is, once the world is open."""
+        assert self._map is not None, "the world is not open"
+        return self._map
+
+    @property
+    def policy(self) -> FixturePolicy:
+        return self.map.policy
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        return self.map.ssl_context
+
+    async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
+        return await self.map.resolver(host, port)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
-from linkwatch_pipeline_tests.world.address_map import AddressMap
+from linkwatch_pipeline_tests.world.address_map import AddressMap, Mapped
 from linkwatch_pipeline_tests.world.log import RequestLog
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-class WorldProcess:
+class WorldProcess(Mapped):
     """Starts `python -m linkwatch_pipeline_tests.world`; killing any other process leaves it alive.
 
     Args:
@@ -33,24 +31,6 @@ class WorldProcess:
         self._week_file = folder / "week"
         self.map_file = folder / "map.json"
         self._process: subprocess.Popen[str] | None = None
-        self._map: AddressMap | None = None
-
-    @property
-    def map(self) -> AddressMap:
-        """Where everything is, once the world is open."""
-        assert self._map is not None, "the world is not open"
-        return self._map
-
-    @property
-    def policy(self) -> FixturePolicy:
-        return self.map.policy
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext:
-        return self.map.ssl_context
-
-    async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
-        return await self.map.resolver(host, port)
 
     @property
     def week(self) -> int:

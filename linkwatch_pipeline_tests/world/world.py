@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 
 from linkwatch_pipeline.adapters.clock import SystemClock
-from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
-from linkwatch_pipeline_tests.world.address_map import AddressMap
+from linkwatch_pipeline_tests.world.address_map import AddressMap, Mapped
 from linkwatch_pipeline_tests.world.authority import Authority
 from linkwatch_pipeline_tests.world.log import Hit, RequestLog
 from linkwatch_pipeline_tests.world.scripts import Script, Site
 from linkwatch_pipeline_tests.world.server import Servers
 
 
-class World:
+class World(Mapped):
     """See the package. Each host has an address of its own, as on the Internet.
 
     Args:
@@ -41,24 +39,6 @@ class World:
         self._tell_also = tell
         self._servers: Servers | None = None
         self._closed_ports: list[socket.socket] = []
-        self._map: AddressMap | None = None
-
-    @property
-    def map(self) -> AddressMap:
-        """Where everything is, once the world is open."""
-        assert self._map is not None, "the world is not open"
-        return self._map
-
-    @property
-    def policy(self) -> FixturePolicy:
-        return self.map.policy
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext:
-        return self.map.ssl_context
-
-    async def resolver(self, host: str, port: int) -> list[tuple[str, int]]:
-        return await self.map.resolver(host, port)
 
     async def settle(self) -> None:
         """Wait (10 s at most) until no connection is open: a hit is logged when the server has noticed its end."""

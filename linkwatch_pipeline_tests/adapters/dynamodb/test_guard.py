@@ -7,32 +7,16 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 from linkwatch_pipeline.adapters.store.dynamodb_guard import SCHEMA
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.use_cases.move_history import everything
 from linkwatch_pipeline_tests.builders import MONDAY, a_link
-from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import StandingClock, store_on
 
 KEY = {"pk": {"S": "SCHEMA"}, "sk": {"S": "SCHEMA"}}
 DOCS = Owner(team="docs", address="docs@example.com")
-
-
-@pytest.fixture
-def client(ministack: Cloud) -> Any:
-    return ministack.client("dynamodb", config=CLIENT)
-
-
-@pytest.fixture
-def name(ministack: Cloud) -> str:
-    return make_table(ministack)
-
-
-@pytest.fixture
-def store(client: Any, name: str) -> DynamoStore:
-    return store_on(client, name)
 
 
 def number_of(client: Any, name: str) -> str | None:

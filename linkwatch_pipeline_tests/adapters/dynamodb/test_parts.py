@@ -16,7 +16,7 @@ from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observa
 from linkwatch_pipeline_tests.cloud.calls import Fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import StandingClock, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
 
 KEY = {"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}}
@@ -24,21 +24,6 @@ KEY = {"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}}
 
 def placed(how_many: int, folder: str = "pages") -> Any:
     return a_link(places=tuple(Place(file=f"{folder}/about-us/page-{n:05}.md", line=7) for n in range(how_many)))
-
-
-@pytest.fixture
-def client(ministack: Cloud) -> Any:
-    return ministack.client("dynamodb", config=CLIENT)
-
-
-@pytest.fixture
-def name(ministack: Cloud) -> str:
-    return make_table(ministack)
-
-
-@pytest.fixture
-def store(client: Any, name: str) -> DynamoStore:
-    return store_on(client, name)
 
 
 def stored(client: Any, name: str) -> Any:
@@ -251,7 +236,7 @@ def test_a_part_whose_age_nobody_knows_hinders_no_change(client: Any, name: str,
 def test_large_links_of_an_earlier_linkwatch_move_in_transactions_that_are_small_enough(
     client: Any, name: str, store: DynamoStore
 ) -> None:
-    links = [a_link(f"link-{n:02}", f"https://h{n}.example.com/") for n in range(14)]
+    links = [a_link(f"link-{n:02}", f"https://h{n}.example.com/") for n in range(10)]
     store.save_registry(links=[(link, None) for link in links])
     inside = "[" + ",".join(f'["pages/about-us/page-{n:05}.md",7]' for n in range(9_000)) + "]"
     for link in links:
@@ -265,7 +250,7 @@ def test_large_links_of_an_earlier_linkwatch_move_in_transactions_that_are_small
 
     client.meta.events.register("before-parameter-build.dynamodb.TransactWriteItems", weigh)
     old = list(store.links())
-    assert sum(len(link.places) for link in old) == 14 * 9_000
+    assert sum(len(link.places) for link in old) == 10 * 9_000
     store.save_registry(links=[(replace(link, marker="x"), link) for link in old])
     assert 2_000_000 < max(sizes) < 3_200_000
     assert list(store.links()) == [replace(link, marker="x") for link in old]

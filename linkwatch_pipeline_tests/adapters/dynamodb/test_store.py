@@ -40,21 +40,6 @@ from linkwatch_pipeline_tests.contracts.spoiling import spoil_item
 from linkwatch_pipeline_tests.simulation.cluster import simulate
 
 
-@pytest.fixture
-def client(ministack: Cloud) -> Any:
-    return ministack.client("dynamodb", config=CLIENT)
-
-
-@pytest.fixture
-def name(ministack: Cloud) -> str:
-    return make_table(ministack)
-
-
-@pytest.fixture
-def store(client: Any, name: str) -> DynamoStore:
-    return store_on(client, name)
-
-
 def observed(store: Store, statuses: list[int | None], **fields: Any) -> None:
     store.save_link(a_link(), replaces=None)
     for sequence, status in enumerate(statuses):
