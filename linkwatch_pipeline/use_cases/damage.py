@@ -1,4 +1,4 @@
-"""What a use case does about records that cannot be read: each costs itself and is named (docs/decisions/0046)."""
+"""What a use case does about records that cannot be read: each costs itself and is named (docs/decisions/0045)."""
 
 from __future__ import annotations
 

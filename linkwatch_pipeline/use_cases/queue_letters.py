@@ -1,4 +1,4 @@
-"""What lies among the dead letters of a shared queue, by what can be done about it (docs/decisions/0048)."""
+"""What lies among the dead letters of a shared queue, by what can be done about it (docs/decisions/0046)."""
 
 from __future__ import annotations
 

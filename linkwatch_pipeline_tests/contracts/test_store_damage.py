@@ -1,4 +1,4 @@
-"""What every store promises about records that cannot be read: one costs itself, and is named (decision 0046)."""
+"""What every store promises about records that cannot be read: one costs itself, and is named (decision 0045)."""
 
 from __future__ import annotations
 

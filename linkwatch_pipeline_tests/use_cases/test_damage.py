@@ -1,4 +1,4 @@
-"""One record that cannot be read costs itself: all others are told, dispatched and checked (decision 0046)."""
+"""One record that cannot be read costs itself: all others are told, dispatched and checked (decision 0045)."""
 
 from __future__ import annotations
 
