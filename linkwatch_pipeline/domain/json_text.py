@@ -15,12 +15,18 @@ def read_json(text: str | bytes) -> Any:
     Half a character (a lone surrogate) is something that no store, mail or answer can hold.
     """
     written = text if isinstance(text, str) else text.decode()
-    try:
-        content = json.loads(written)
-        if _SURROGATE.search(written) is not None:
+    content = read_json_of_fields(written)
+    if _SURROGATE.search(written) is not None:
+        try:
             json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it holds half a character") from None
+    return content
+
+
+def read_json_of_fields(text: str) -> Any:
+    """As `read_json`, for whoever looks at the characters of each field, to name the one that is wrong."""
+    try:
+        return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except UnicodeEncodeError:
-        raise ValueError("it holds half a character") from None
-    return content
