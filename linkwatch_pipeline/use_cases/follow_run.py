@@ -48,7 +48,7 @@ async def follow_run(
 
     Args:
         tell: is given the run and its counters whenever they changed.
-        warn: is given how many messages wait, once, if no job ended for 90 s though anybody could have received them.
+        warn: is given how many messages wait, once, if for 90 s no job ended though anybody could have received some.
         tell_outage: is given what store or queue fail with, when it begins and when it becomes another, and None when
             they serve again.
     Raises: QueueUnusable, StoreUnusable at once; other faults of store and queue when they lasted as long as a run may.
@@ -74,6 +74,7 @@ class _Follower:
         self._run_id, self._hosts, self._tell, self._warn = run_id, hosts, tell, warn
         self._tell_outage = tell_outage
         self._idle_since = parts.clock.monotonic()
+        self._visible_since: float | None = None
         self._warned = False
         self._told: RunCounts | None = None
         self._ticked_at: float | None = None
@@ -127,12 +128,16 @@ class _Follower:
         )
 
     async def _mind_idleness(self) -> None:
-        """A host may rest for minutes, but a message that is visible rests with nobody."""
-        idle = self._parts.clock.monotonic() - self._idle_since
-        if self._warned or idle < IDLE_AFTER.total_seconds():
+        """A host may rest for minutes, and a message may be lost; but one that stays visible rests with nobody."""
+        if self._warned:
             return
         with suppress(QueueError):  # not everybody who sends may look; the tick tells what fails
-            if waiting := await self._parts.blocking(self._queue.visible):
+            waiting = await self._parts.blocking(self._queue.visible)
+            now = self._parts.clock.monotonic()
+            if not waiting or self._visible_since is None:
+                self._visible_since = now if waiting else None
+                return
+            if now - max(self._visible_since, self._idle_since) >= IDLE_AFTER.total_seconds():
                 self._warn(waiting)
                 self._warned = True
 

@@ -130,6 +130,17 @@ def test_it_does_not_take_a_host_that_rests_for_an_absent_worker(case: Case) -> 
     assert warned == []
 
 
+def test_messages_that_were_lost_and_sent_again_are_no_sign_that_nobody_works(case: Case) -> None:
+    case.engine.register(urls(2, 1))
+    case.begin()
+    for receipt in case.queue.receive(limit=10):
+        case.queue.acknowledge(receipt)  # a purge, as the queue knows it
+    warned: list[tuple[timedelta, int]] = []
+    assert follow(case, warned=warned)[-1] == (3, 3)
+    assert case.clock.now() > MONDAY + timedelta(minutes=4)
+    assert warned == []
+
+
 def test_who_may_not_look_into_the_queue_follows_all_the_same(case: Case) -> None:
     case.engine.register(urls(2))
     case.begin()
