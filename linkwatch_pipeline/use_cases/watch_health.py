@@ -19,7 +19,7 @@ from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
-from linkwatch_pipeline.use_cases.damage import Damage
+from linkwatch_pipeline.use_cases.damage import Damage, read_runs
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
@@ -73,12 +73,13 @@ def watch_health(
 
 def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor, damage: Damage) -> HealthFacts:
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
-    links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
+    links, mails = surveyor.links(store, now=now, damaged=damage), surveyor.mails(store, now=now)
     for error in (*links.damaged, *mails.damaged):
         damage(error)
     this_week = weekly_run_id(week_start(now))
-    all_runs = [run for run in store.runs() if not is_missed_too_early(run, now)]
-    gaps = missed_weeks(all_runs, links.watched_since, now=now)
+    stored, unread = read_runs(store, damage)
+    all_runs = [run for run in stored if not is_missed_too_early(run, now)]
+    gaps = missed_weeks(all_runs, links.watched_since, now=now, damaged=unread)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
     unsettled = tuple(store.notices(unsettled_only=True, damaged=damage))
     progress = tuple(_progress(store, run, now) for run in current if run.state is RunState.OPEN)
@@ -125,7 +126,7 @@ def _progress(store: Store, run: Run, now: datetime) -> RunProgress:
 
 def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules, damage: Damage) -> HealthFacts:
     """The facts as they will be when the rulings that are due are made, and the notices follow them."""
-    all_runs, ruled = list(store.runs()), dict[str, Run]()
+    all_runs, ruled = list(store.runs(damaged=damage)), dict[str, Run]()
     for run in facts.runs:
         ruling = due_ruling(store, run, all_runs, rules, now=facts.now, damaged=damage)
         if ruling is not None:
