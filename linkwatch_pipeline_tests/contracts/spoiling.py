@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import LINKS, MUTES, NOTICES, RUNS, TABLES
+from linkwatch_pipeline.adapters.store.rows import HOSTS, LINKS, MUTES, NOTICES, RUNS, TABLES
 
 
 def spoil_row(path: Path, table: str, key: str, **fields: Any) -> None:
@@ -21,7 +21,7 @@ def spoil_row(path: Path, table: str, key: str, **fields: Any) -> None:
 
 
 def spoil_item(client: Any, name: str, table: str, key: str, **fields: Any) -> None:
-    """As `spoil_row`, of links, notices, runs and mutes in the DynamoDB table `name`."""
+    """As `spoil_row`, of links, notices, runs, mutes and hosts in the DynamoDB table `name`."""
     found = [item for item in client.scan(TableName=name)["Items"] if _is_at(item, table, key)]
     [item] = found
     said = {field: {"S": value} if isinstance(value, str) else {"N": str(value)} for field, value in fields.items()}
@@ -32,6 +32,10 @@ def _is_at(item: dict[str, Any], table: str, key: str) -> bool:
     pk, sk = item["pk"]["S"], item["sk"]["S"]
     if table == NOTICES.name:
         return pk.startswith("OUTBOX#") and sk == key
-    return (pk, sk) == {LINKS: (f"LINK#{key}", "STATE"), RUNS: (f"RUN#{key}", "META"), MUTES: ("MUTES", key)}[
-        TABLES[table]
-    ]
+    places = {
+        LINKS: (f"LINK#{key}", "STATE"),
+        RUNS: (f"RUN#{key}", "META"),
+        MUTES: ("MUTES", key),
+        HOSTS: (f"HOST#{key}", "LEASE"),
+    }
+    return (pk, sk) == places[TABLES[table]]

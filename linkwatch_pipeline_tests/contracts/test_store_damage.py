@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, aft
 
 Spoil = Callable[..., None]
 NAMES = ("a", "bad", "c")
+HOST = "docs.example.com"
 
 
 @pytest.fixture
@@ -115,6 +117,17 @@ def test_a_damaged_mute_is_left_out_and_told(store: Store, spoil: Spoil) -> None
     assert [(error.key, "until cannot be read" in str(error)) for error in told] == [("link:bad", True)]
     for attempt in (lambda: list(store.mutes()), lambda: store.save_mute(mutes[1], replaces=None)):
         with pytest.raises(DamagedRecord, match="until"):
+            attempt()
+
+
+def test_nobody_is_admitted_to_a_host_whose_lease_cannot_be_read(store: Store, spoil: Spoil) -> None:
+    def enter() -> object:
+        return store.acquire_host(HOST, token="worker", job_id="", now=MONDAY, skew=timedelta(0))
+
+    enter()
+    spoil("hosts", HOST, next_allowed_at="banana")
+    for attempt in (enter, lambda: store.get_host(HOST)):
+        with pytest.raises(DamagedRecord, match=f"{HOST}.*next_allowed_at cannot be read"):
             attempt()
 
 

@@ -23,7 +23,7 @@ from linkwatch_pipeline.use_cases.start_week import start_week
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.tick import tick
 from linkwatch_pipeline.use_cases.watch_health import watch_health
-from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_run
+from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_run, dispatched
 from linkwatch_pipeline_tests.contracts.spoiling import spoil_row
 from linkwatch_pipeline_tests.use_cases.office import Office
 
@@ -74,6 +74,7 @@ def test_only_the_notices_of_a_damaged_run_wait(closed: Office, tmp_path: Path) 
     assert due(closed) == ["c:1"]
     report = closed.deliver()
     assert (report, report.unsent) == (DeliveryReport(sent=1, waiting=2), 2)
+    assert closed.notice("a:1").release_at is None  # nobody decided about it
     spoil(tmp_path, "runs", RUN_ID, expected=2)
     assert closed.deliver() == DeliveryReport(sent=2)
     assert closed.provider.told == ["c:1", "a:1", "b:1"]
@@ -139,6 +140,24 @@ def test_the_dead_letters_of_other_runs_are_listed(closed: Office) -> None:
     damage = Damage()
     assert list(dead_letters(closed.store, now=closed.clock.now(), damaged=damage)) == []
     assert [error.key for error in damage.records] == [RUN_ID]
+
+
+# leases
+
+
+def test_a_host_whose_lease_is_damaged_waits_is_named_and_goes_on_when_it_is_mended(
+    office: Office, tmp_path: Path
+) -> None:
+    office.watch(a=A, b=B)
+    for host in ("docs.example.com", "wiki.example.com"):
+        office.store.acquire_host(host, token="worker", job_id="", now=MONDAY, skew=timedelta(0))
+    dispatched(office.store, list(office.store.links()))
+    spoil(tmp_path, "hosts", "wiki.example.com", next_allowed_at="banana")
+    assert [f.subject for f in look(office) if f.code == "record_damaged"] == ["hosts: wiki.example.com"]
+    assert [job.link_id for job, _ in tick(office.store, now=office.clock.now())] == ["a"]
+    spoil(tmp_path, "hosts", "wiki.example.com", next_allowed_at=None)
+    assert [f.subject for f in look(office) if f.code == "record_damaged"] == []
+    assert [job.link_id for job, _ in tick(office.store, now=office.clock.now())] == ["b"]
 
 
 # mutes
