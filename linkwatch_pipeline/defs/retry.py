@@ -6,6 +6,7 @@ from linkwatch_pipeline.bootstrap import App
 from linkwatch_pipeline.defs.weekly import WEEKLY_TAGS, weekly_check
 from linkwatch_pipeline.domain.runs import is_retry
 from linkwatch_pipeline.domain.timestamps import week_key
+from linkwatch_pipeline.use_cases.damage import Damage
 
 
 @dg.sensor(
@@ -18,7 +19,7 @@ from linkwatch_pipeline.domain.timestamps import week_key
 def retry_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """Several ticks may ask for the same week: its run adopts what is there, and ends at once when nothing is left."""
     app: App = context.resources.app
-    open_retries = [run for run in app.store.runs(open_only=True) if is_retry(run.run_id)]
+    open_retries = [run for run in app.store.runs(open_only=True, damaged=Damage()) if is_retry(run.run_id)]
     if not open_retries:
         return dg.SkipReason("0 retry runs are open")
     # A run key is used up even by a failed run: the hour gives a retry run several chances.

@@ -105,12 +105,14 @@ class DamagedRecord(StoreUnusable):
     Args:
         record: where it stands, as a person looks for it.
         url: its URL, of a record that has one, if that much can be read.
+        key: the id of a run, the target of a mute, if that much can be read.
     """
 
-    def __init__(self, message: str, *, record: str, url: str | None = None) -> None:
+    def __init__(self, message: str, *, record: str, url: str | None = None, key: str | None = None) -> None:
         super().__init__(message)
         self.record = record
         self.url = url
+        self.key = key
 
 
 class ImportUnfinished(StoreUnusable):

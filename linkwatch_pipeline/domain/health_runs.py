@@ -36,6 +36,8 @@ def _missing_run(facts: HealthFacts) -> Iterable[Finding]:
     if facts.watched_since is None or facts.watched_since > intended or facts.now < intended + RUN_MISSING_AFTER:
         return
     run_id = weekly_run_id(intended)
+    if any(error.key == run_id for error in facts.damaged):
+        return  # it is there, and cannot be read
     # One that is recorded as missed while its week still goes on was written by a clock that was ahead.
     if not any(run.run_id == run_id and run.state is not RunState.MISSED for run in facts.runs):
         yield Finding(

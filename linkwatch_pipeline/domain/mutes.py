@@ -50,7 +50,7 @@ class Mute:
         return now < self.over_at
 
     def covers(self, link_id: str, host: str) -> bool:
-        return self.target in (link_target(link_id), host_target(host))
+        return self.target in targets_of(link_id, host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,16 @@ def link_target(link_id: str) -> str:
 
 def host_target(host: str) -> str:
     return f"{_HOST}{host}"
+
+
+def targets_of(link_id: str, host: str) -> tuple[str, str]:
+    """What the mutes of a link are known by."""
+    return link_target(link_id), host_target(host)
+
+
+def is_target(text: str) -> bool:
+    """Whether it says what is muted: a link or a host."""
+    return text.startswith((_LINK, _HOST))
 
 
 def mute_of(mutes: Iterable[Mute], link_id: str, host: str, *, now: datetime) -> Mute | None:

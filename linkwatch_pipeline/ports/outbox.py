@@ -44,8 +44,11 @@ class OutboxStore(Protocol):
         `replaces` any more. A holder whose claim this ends cannot save its own word afterwards."""
         ...
 
-    def mutes(self) -> Iterator[Mute]:
-        """All mutes, those that ended included, in target order."""
+    def mutes(self, *, damaged: Damaged | None = None) -> Iterator[Mute]:
+        """All mutes, those that ended included, in target order.
+
+        Args: damaged: as in `ports.damaged`; its key is the target of the mute.
+        """
         ...
 
     def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Ruling, Run, RunCounts
+from linkwatch_pipeline.ports.damaged import Damaged
 
 
 class RunStore(Protocol):
@@ -20,8 +21,11 @@ class RunStore(Protocol):
 
     def get_run(self, run_id: str) -> Run | None: ...
 
-    def runs(self, *, open_only: bool = False) -> Iterator[Run]:
-        """Runs in run id order (which is time order); `open_only` leaves out those that are over (closed, missed)."""
+    def runs(self, *, open_only: bool = False, damaged: Damaged | None = None) -> Iterator[Run]:
+        """Runs in run id order (which is time order); `open_only` leaves out those that are over (closed, missed).
+
+        Args: damaged: as in `ports.damaged`; its key is the id of the run.
+        """
         ...
 
     def allocate(self, links: Sequence[Link], slot: AllocationSlot, run_id: str) -> list[Allocation | None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from linkwatch_pipeline.domain.errors import DamagedRecord
-from linkwatch_pipeline.ports import Damaged
+from linkwatch_pipeline.domain.mutes import is_target
+from linkwatch_pipeline.domain.runs import Run
+from linkwatch_pipeline.ports import Damaged, Store
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,32 @@ def each_alone(things: Iterable[T], do: Callable[[T], object], damaged: Damaged)
             do(thing)
         except DamagedRecord as error:
             damaged(error)
+
+
+def read_runs(store: Store, damaged: Damaged) -> tuple[list[Run], list[DamagedRecord]]:
+    """The runs that can be read, and those that cannot, which are told too."""
+    unread: list[DamagedRecord] = []
+    runs = list(store.runs(damaged=unread.append))
+    for error in unread:
+        damaged(error)
+    return runs, unread
+
+
+def refuse_damaged_run(run_id: str | None, unread: Iterable[DamagedRecord]) -> None:
+    """For who has to know what was decided about a run. Raises the one of these damaged runs that it may be."""
+    for error in unread if run_id is not None else ():
+        if error.key is None or error.key == run_id:
+            raise error
+
+
+def unless_mute_of(targets: Collection[str]) -> Damaged:
+    """For who has to know whether these are muted: raises if a damaged mute may be one of theirs."""
+
+    def told(error: DamagedRecord) -> None:
+        if error.key is None or not is_target(error.key) or error.key in targets:
+            raise error
+
+    return told
 
 
 def unless_one_of(urls: Iterable[str], skipped: list[DamagedRecord]) -> Damaged:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, Run, later_retry_runs
-from linkwatch_pipeline.ports import Queue, Store
+from linkwatch_pipeline.ports import Damaged, Queue, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dispatch import due_head
@@ -82,9 +82,12 @@ def _end(store: Store, job: JobRecord, now: datetime) -> Iterator[Settled]:
         yield Settled(job=job, following=due_head(store, chain, now=now) if chain.head == job.next else None)
 
 
-def dead_letters(store: Store, *, now: datetime) -> Iterator[DeadLetter]:
-    """The jobs that were given up in runs that began within 14 days, in (run, host, link) order."""
-    return letters_of(store, (run for run in store.runs() if run.started_at >= now - KEPT_FOR))
+def dead_letters(store: Store, *, now: datetime, damaged: Damaged | None = None) -> Iterator[DeadLetter]:
+    """The jobs that were given up in runs that began within 14 days, in (run, host, link) order.
+
+    Args: damaged: as in `ports.damaged`, of runs.
+    """
+    return letters_of(store, (run for run in store.runs(damaged=damaged) if run.started_at >= now - KEPT_FOR))
 
 
 def letters_of(store: Store, runs: Iterable[Run]) -> Iterator[DeadLetter]:

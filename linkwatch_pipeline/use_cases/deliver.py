@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline.domain.notices import MOST_TEAMS_TOLD, Notice, NoticeStatus, is_claimable, run_of_digest
 from linkwatch_pipeline.ports import Clock, Damaged, Notifier, Store
-from linkwatch_pipeline.use_cases.damage import Damage, each_alone
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone, read_runs, refuse_damaged_run
 from linkwatch_pipeline.use_cases.mute import lift_mutes
 from linkwatch_pipeline.use_cases.release import release_notices
 from linkwatch_pipeline.use_cases.reopen import reopen_refused
@@ -69,7 +69,7 @@ def deliver_notices(
     """Send every notice that is due, oldest first, whatever day it was made. One bad notice never stops the others.
 
     A damaged one is left as it is. So is one of which nobody can say whether, or to whom, it is to be told before
-    something else is mended: its owner, its link, another notice of the same link.
+    something else is mended: its run, its owner, its link, another notice of the same link, a mute that may cover it.
 
     Runs whose time has come are ruled on first, and mutes that are over lifted.
 
@@ -84,6 +84,7 @@ def deliver_notices(
     """
     ends_at = clock.monotonic() + life.total_seconds() if life is not None else None
     damage, unread = Damage(), list[DamagedRecord]()
+    damaged_runs = prepare_delivery(store, breaker or BreakerRules(), now=clock.now(), damaged=damage)
     sending = Sender(
         store=store,
         notifier=notifier,
@@ -92,8 +93,8 @@ def deliver_notices(
         claimant=claimant,
         ends_at=ends_at,
         damaged=damage,
+        damaged_runs=damaged_runs,
     )
-    prepare_delivery(store, breaker or BreakerRules(), now=clock.now(), damaged=damage)
     if refused_too:
         reopen_refused(store, now=clock.now(), damaged=damage, whatever_address=True)
     ends: Counter[End] = Counter()
@@ -114,19 +115,25 @@ def deliver_notices(
     return DeliveryReport(**{end.value: ends[end] for end in End}, damaged=len(unread))
 
 
-def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime, damaged: Damaged) -> None:
+def prepare_delivery(store: Store, breaker: BreakerRules, *, now: datetime, damaged: Damaged) -> list[DamagedRecord]:
     """Rule on the runs whose time has come, release or hold their notices, lift the mutes that are over, and take up
-    again what an address refused that was replaced since."""
-    release_notices(store, breaker, now=now, damaged=damaged)
+    again what an address refused that was replaced since.
+
+    Returns: the runs that are damaged: nothing is sent of them.
+    """
+    damaged_runs = release_notices(store, breaker, now=now, damaged=damaged)
     lift_mutes(store, now=now, damaged=damaged)
     reopen_refused(store, now=now, damaged=damaged)
+    return damaged_runs
 
 
 def due_notices(store: Store, *, now: datetime) -> list[Notice]:
     """The unsettled notices that a delivery would do something about now: not those that nobody can be told."""
     damage, due = Damage(), list[Notice]()
+    _, damaged_runs = read_runs(store, damage)
 
     def look(notice: Notice) -> None:
+        refuse_damaged_run(notice.run_id, damaged_runs)
         if is_claimable(notice, now) and owner_of(store, notice) and not has_to_wait(store, notice, now=now):
             due.append(notice)
 

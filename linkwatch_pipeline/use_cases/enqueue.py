@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, LinkwatchError, NotFound
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput, LinkwatchError, NotFound
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.links import check_link_id
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, hand_job_id
@@ -50,7 +50,13 @@ def enqueue(store: Store, queue: Queue | None, *, link_id: str) -> CheckJob:
 
 
 def _pending(store: Store, link_id: str) -> CheckJob | None:
-    jobs = [store.get_job(run.run_id, link_id) for run in store.runs(open_only=True)]
+    unread: list[DamagedRecord] = []
+    run_ids = [run.run_id for run in store.runs(open_only=True, damaged=unread.append)]
+    for error in unread:
+        if error.key is None:
+            raise error
+        run_ids.append(error.key)  # it is open if a job of it is pending
+    jobs = [store.get_job(run_id, link_id) for run_id in sorted(run_ids)]
     pending = [job.message for job in jobs if job is not None and job.status is JobStatus.PENDING]
     return pending[-1] if pending else None
 

@@ -40,7 +40,7 @@ def fill_warehouse(store: Store, warehouse: Warehouse, reports: Reports, week: d
     damage = Damage()
     warehouse.write_links(store.links(damaged=damage))
     exported = export_week(store, warehouse, week, clock=clock)
-    problems = tuple(_mend_earlier(store, warehouse, reports.weeks(), week, clock=clock))
+    problems = tuple(_mend_earlier(store, warehouse, reports.weeks(), week, clock=clock, damaged=damage))
     _export_changes(store, warehouse, through=week, damaged=damage)
     weeks = [each for each in reports.weeks() if each <= week + WEEK]
     for each in sorted({*weeks, *(known - WEEK for known in weeks)}):
@@ -51,14 +51,14 @@ def fill_warehouse(store: Store, warehouse: Warehouse, reports: Reports, week: d
 
 
 def _mend_earlier(
-    store: Store, warehouse: Warehouse, files: Sequence[datetime], week: datetime, *, clock: Clock
+    store: Store, warehouse: Warehouse, files: Sequence[datetime], week: datetime, *, clock: Clock, damaged: Damaged
 ) -> Iterator[str]:
     """Export the earlier weeks that have no file or a damaged one; a sentence about each that cannot be.
 
     A damaged file is renamed then, so that the others can be read.
     """
     marks = {mark.week: mark for mark in store.exported_weeks()}
-    runs = {week_start(run.intended_at) for run in store.runs()}
+    runs = {week_start(run.intended_at) for run in store.runs(damaged=damaged)}
     oldest = week_start(clock.now() - KEEP_FILES)
     for earlier in sorted(runs.union(marks)):
         if not oldest <= earlier < week or _is_whole(warehouse, marks.get(earlier), has_file=earlier in files):
@@ -66,8 +66,8 @@ def _mend_earlier(
         try:
             export_week(store, warehouse, earlier, clock=clock)
         except StoreUnusable as problem:
-            damaged = earlier in files and not is_readable(warehouse, earlier)
-            yield f"{problem} The damaged file is now {warehouse.set_aside(earlier)}." if damaged else str(problem)
+            is_damaged = earlier in files and not is_readable(warehouse, earlier)
+            yield f"{problem} The damaged file is now {warehouse.set_aside(earlier)}." if is_damaged else str(problem)
 
 
 def _is_whole(warehouse: Warehouse, mark: ExportedWeek | None, *, has_file: bool) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from linkwatch_pipeline.domain.runs import RunState, is_late, is_missed_too_early, is_retry
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
 
 
 class Mishap(StrEnum):
@@ -28,9 +28,9 @@ class PastTrouble:
     noticed_at: datetime | None
 
 
-def past_trouble(store: Store, *, now: datetime) -> Iterator[PastTrouble]:
-    """In time order."""
-    for run in store.runs():
+def past_trouble(store: Store, *, now: datetime, damaged: Damaged | None = None) -> Iterator[PastTrouble]:
+    """In time order. Args: damaged: as in `ports.damaged`, of runs."""
+    for run in store.runs(damaged=damaged):
         if is_missed_too_early(run, now):
             continue
         missed = run.state is RunState.MISSED

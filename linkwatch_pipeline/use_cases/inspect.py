@@ -16,6 +16,7 @@ from linkwatch_pipeline.domain.runs import HostChain, Run, RunCounts, check_run_
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.mute import active_mutes
 
 
@@ -66,7 +67,7 @@ def inspect_links(
 ) -> History:
     """Everything about one link, or about all. Raises InvalidInput, NotFound.
 
-    Args: damaged: as in `ports.damaged`, of links and notices.
+    Args: damaged: as in `ports.damaged`, of links, notices and mutes.
     """
     if link_id is None:
         links = tuple(store.links(damaged=damaged))
@@ -80,7 +81,7 @@ def inspect_links(
         observations=tuple(store.observations(link_id=link_id)),
         transitions=tuple(store.transitions(link_id=link_id)),
         notices=tuple(store.notices(link_id=link_id, damaged=damaged)),
-        mutes=active_mutes(store, links, now=now),
+        mutes=active_mutes(store, links, now=now, damaged=damaged),
     )
 
 
@@ -92,7 +93,7 @@ def inspect_run(store: Store, *, run_id: str, now: datetime) -> RunView:
         raise InvalidInput("run", f"{run_id!r} is not a run id", "Give one such as 2026-09-28T09:00:00Z.") from None
     run = store.get_run(run_id)
     if run is None:
-        known = [run.run_id for run in store.runs()]
+        known = [run.run_id for run in store.runs(damaged=Damage())]
         raise NotFound(
             f"there is no run {run_id!r}; " + (f"the latest is {known[-1]}." if known else "none was begun.")
         )

@@ -9,12 +9,12 @@ from datetime import datetime
 
 from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.links import Ack, Link, LinkState, check_link_id, check_person, check_reason
-from linkwatch_pipeline.domain.mutes import Mute, MuteView, check_until, host_target, link_target, mute_of
+from linkwatch_pipeline.domain.mutes import Mute, MuteView, check_until, host_target, link_target, mute_of, targets_of
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.telling import untold_difference
 from linkwatch_pipeline.domain.urls import RefusedUrl, host_key
 from linkwatch_pipeline.ports import Damaged, Store
-from linkwatch_pipeline.use_cases.damage import Damage, each_alone
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone, unless_mute_of
 
 ATTEMPTS = 20  # each fails only because another writer succeeded
 _KINDS = ("link:", "host:")
@@ -81,15 +81,20 @@ def unmute(store: Store, target: str, *, now: datetime) -> Mute:
 def lift_mutes(store: Store, *, now: datetime, damaged: Damaged) -> None:
     """Look through the links of every mute that is over, once; a crash in the middle has it done again.
 
-    So has a damaged record: what it may have to tell is told once it is mended.
+    So has a damaged record: what it may have to tell is told once it is mended. A damaged mute may go on.
     """
-    mutes = list(store.mutes())
+    unread_mutes: list[DamagedRecord] = []
+    mutes = list(store.mutes(damaged=unread_mutes.append))
+    for error in unread_mutes:
+        damaged(error)
     for ended in mutes:
         if ended.lifted_at is not None or ended.is_active(now):
             continue
         unread: list[DamagedRecord] = []
 
         def look(link: Link) -> None:
+            for mute_error in unread_mutes:
+                unless_mute_of(targets_of(link.id, link.host))(mute_error)
             if mute_of(mutes, link.id, link.host, now=now) is None:
                 tell_difference(store, link.id, now=now)
 
@@ -112,16 +117,18 @@ def tell_difference(store: Store, link_id: str, *, now: datetime) -> None:
             return
 
 
-def active_mutes(store: Store, links: Iterable[Link], *, now: datetime) -> dict[str, Mute]:
+def active_mutes(
+    store: Store, links: Iterable[Link], *, now: datetime, damaged: Damaged | None = None
+) -> dict[str, Mute]:
     """The mute that keeps each muted one of these links quiet now, by link id."""
-    mutes = list(store.mutes())
+    mutes = list(store.mutes(damaged=damaged))
     found = ((link.id, mute_of(mutes, link.id, link.host, now=now)) for link in links)
     return {link_id: known for link_id, known in found if known is not None}
 
 
 def list_mutes(store: Store, *, damaged: Damaged | None = None) -> list[MuteView]:
     """All mutes in target order, those that ended included, with what they cover."""
-    mutes = list(store.mutes())
+    mutes = list(store.mutes(damaged=damaged))
     covered: Counter[str] = Counter()
     broken: Counter[str] = Counter()
     for link in store.links(damaged=damaged) if mutes else ():
@@ -145,7 +152,7 @@ def _covered(store: Store, muted: Mute, damaged: Damaged) -> Iterator[Link]:
 
 
 def _stored(store: Store, target: str) -> Mute | None:
-    return next((known for known in store.mutes() if known.target == target), None)
+    return next((known for known in store.mutes(damaged=unless_mute_of([target])) if known.target == target), None)
 
 
 def _target(store: Store, written: str) -> str:
@@ -178,7 +185,8 @@ def _named(store: Store, written: str) -> str | None:
 def _written_target(store: Store, written: str, now: datetime) -> str | None:
     """The active mute that somebody means, whether its link still exists or not."""
     names = [written] if written.startswith(_KINDS) else [link_target(written), host_target(written.lower())]
-    active = [known.target for known in store.mutes() if known.target in names and known.is_active(now)]
+    mutes = store.mutes(damaged=unless_mute_of(names))
+    active = [known.target for known in mutes if known.target in names and known.is_active(now)]
     if len(active) > 1:
         raise InvalidInput("target", f"{written!r} is a link and a host", f"Write {' or '.join(active)}.")
     return active[0] if active else None

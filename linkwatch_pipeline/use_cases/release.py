@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from linkwatch_pipeline.domain.breaker import BreakerRules, RunSigns, read_signs, silent_hosts, suspicion
-from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, NotFound
 from linkwatch_pipeline.domain.links import Delivery, LinkState, check_person, check_reason
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus, is_waiting
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.runs import Ruling, RulingKind, Run, RunState, is_retry
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Damaged, Store
-from linkwatch_pipeline.use_cases.damage import Damage, each_alone
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone, read_runs, refuse_damaged_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +29,24 @@ class Decided:
     notices: int
 
 
-def release_notices(store: Store, rules: BreakerRules, *, now: datetime, damaged: Damaged) -> None:
+def release_notices(store: Store, rules: BreakerRules, *, now: datetime, damaged: Damaged) -> list[DamagedRecord]:
     """Rule on the runs that are over or past their deadline, and let the notices follow the rulings.
 
-    A damaged notice does so once it is mended.
+    A damaged notice, or one of a damaged run, does so once that is mended.
+
+    Returns: the damaged runs: nobody knows what was decided about their notices.
     """
-    runs = list(store.runs())
+    runs, unread = read_runs(store, damaged)
     ruled = {run.run_id: _ruled(store, run, runs, rules, now, damaged) for run in runs}
-    each_alone(
-        list(store.notices(unsettled_only=True, damaged=damaged)),
-        lambda notice: _follow(store, notice, ruled.get(notice.run_id or ""), rules, now),
-        damaged,
-    )
+
+    def follow(notice: Notice) -> None:
+        run = ruled.get(notice.run_id or "")
+        if run is None:
+            refuse_damaged_run(notice.run_id, unread)
+        _follow(store, notice, run, rules, now)
+
+    each_alone(list(store.notices(unsettled_only=True, damaged=damaged)), follow, damaged)
+    return unread
 
 
 def release_run(store: Store, run_id: str, *, by: str | None, now: datetime) -> Decided:
@@ -141,7 +147,7 @@ def _may_go(store: Store, notice: Notice, run: Run, rules: BreakerRules, now: da
 def _decide(store: Store, run_id: str, ruling: Ruling, now: datetime) -> Decided:
     run = store.get_run(run_id)
     if run is None:
-        held = [run.run_id for run in store.runs() if run.is_held]
+        held = [run.run_id for run in store.runs(damaged=Damage()) if run.is_held]
         raise NotFound(f"there is no run {run_id!r}; " + (f"held: {', '.join(held)}." if held else "no run is held."))
     if run.ruling is None or (run.ruling.kind is not ruling.kind and not run.is_held):
         standing = run.ruling.kind.value if run.ruling is not None else "not ruled on yet"

@@ -19,7 +19,7 @@ from linkwatch_pipeline.domain.runs import RunState, is_missed_too_early, is_ret
 from linkwatch_pipeline.domain.timestamps import week_start
 from linkwatch_pipeline.ports import Clock, Reports, Store, Warehouse
 from linkwatch_pipeline.use_cases.close_run import run_counts
-from linkwatch_pipeline.use_cases.damage import each_alone
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone, read_runs
 from linkwatch_pipeline.use_cases.fill_warehouse import fill_warehouse
 from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
 
@@ -72,7 +72,7 @@ def _lists(reports: Reports, week: datetime, most: int) -> dict[str, Ranked[Any]
 
 def newest_week(store: Store, reports: Reports, *, now: datetime) -> datetime:
     """The newest week that somebody ran or that has a file; the current one if there is none."""
-    known = {week_start(run.intended_at) for run in store.runs() if not was_missed(run)}
+    known = {week_start(run.intended_at) for run in store.runs(damaged=Damage()) if not was_missed(run)}
     return max(known.union(reports.weeks()), default=week_start(now))
 
 
@@ -85,8 +85,9 @@ class _WeeklyRuns:
 
     @classmethod
     def of(cls, store: Store, *, now: datetime) -> _WeeklyRuns:
-        runs = [run for run in store.runs() if not is_retry(run.run_id) and not is_missed_too_early(run, now)]
-        gaps = missed_weeks(runs, min((run.intended_at for run in runs), default=None), now=now)
+        stored, unread = read_runs(store, Damage())
+        runs = [run for run in stored if not is_retry(run.run_id) and not is_missed_too_early(run, now)]
+        gaps = missed_weeks(runs, min((run.intended_at for run in runs), default=None), now=now, damaged=unread)
         missed = frozenset(run.intended_at for run in [*runs, *gaps] if was_missed(run))
         return cls(run=frozenset(run.intended_at for run in runs) - missed, missed=missed)
 

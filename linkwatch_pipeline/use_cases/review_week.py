@@ -96,7 +96,9 @@ def review_week(store: Store, intended_at: datetime) -> WeekReview | None:
 
 def latest_week(store: Store, *, now: datetime) -> datetime | None:
     """The intended time of the newest week that the store knows, None if it knows none."""
-    return max((run.intended_at for run in store.runs() if not is_missed_too_early(run, now)), default=None)
+    return max(
+        (run.intended_at for run in store.runs(damaged=Damage()) if not is_missed_too_early(run, now)), default=None
+    )
 
 
 def summarise_registry(store: Store, *, most: int) -> RegistrySummary:

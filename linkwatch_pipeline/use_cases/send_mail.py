@@ -26,6 +26,7 @@ from linkwatch_pipeline.domain.notices import (
 )
 from linkwatch_pipeline.domain.redaction import fault_in_our_words
 from linkwatch_pipeline.ports import Clock, Damaged, Mail, Notifier, Store
+from linkwatch_pipeline.use_cases.damage import refuse_damaged_run
 from linkwatch_pipeline.use_cases.digests import compose_digest
 from linkwatch_pipeline.use_cases.mails import compose
 from linkwatch_pipeline.use_cases.set_aside import End, error_of, owner_of, set_aside
@@ -44,7 +45,8 @@ class Sender:
     """Whose notices are sent, and how.
 
     Args: as for `deliver_notices`; `address` is where mails come from, `ends_at` the monotonic time at which this
-    process ends, None for as long as it takes. `damaged` is told what a notice waits for that cannot be read.
+    process ends, None for as long as it takes. `damaged` is told what a notice waits for that cannot be read;
+    `damaged_runs` are such runs.
     """
 
     store: Store
@@ -53,6 +55,7 @@ class Sender:
     address: str
     claimant: str
     damaged: Damaged
+    damaged_runs: Sequence[DamagedRecord] = ()
     ends_at: float | None = None
 
     def has_time_for(self, notices: int) -> bool:
@@ -95,6 +98,7 @@ def _deliver(parts: Sender, mail: Sequence[Notice]) -> list[End]:
 def _take_alone(parts: Sender, found: Notice) -> _Taken | End:
     """As `_take`; a notice about which a damaged record would have to be read waits, and the rest of its mail goes."""
     try:
+        refuse_damaged_run(found.run_id, parts.damaged_runs)
         return _take(parts, found)
     except DamagedRecord as error:
         parts.damaged(error)

@@ -7,11 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from linkwatch_pipeline.domain.links import Owner
-from linkwatch_pipeline.domain.mutes import mute_of
+from linkwatch_pipeline.domain.mutes import mute_of, targets_of
 from linkwatch_pipeline.domain.notices import LOST_ANSWER, Notice, NoticeStatus, is_possible_duplicate, is_waiting
 from linkwatch_pipeline.domain.telling import is_lone_recovery, is_overtaken, waits_for_earlier
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Clock, Store
+from linkwatch_pipeline.use_cases.damage import unless_mute_of
 from linkwatch_pipeline.use_cases.mute import tell_difference
 
 NEVER_TOLD = "nobody was told of the break, so its end is not announced alone"
@@ -60,7 +61,10 @@ def has_to_wait(store: Store, found: Notice, *, now: datetime) -> bool:
 
 
 def _is_muted(store: Store, notice: Notice, now: datetime) -> bool:
-    return mute_of(store.mutes(), notice.link_id, host_key(notice.url), now=now) is not None
+    """Raises DamagedRecord where a mute that cannot be read may cover it."""
+    link_id, host = notice.link_id, host_key(notice.url)
+    mutes = store.mutes(damaged=unless_mute_of(targets_of(link_id, host)))
+    return mute_of(mutes, link_id, host, now=now) is not None
 
 
 def _discard(store: Store, found: Notice) -> End:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from linkwatch_pipeline.domain.errors import InvalidInput
+from linkwatch_pipeline.domain.errors import DamagedRecord, InvalidInput
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, missed_run, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK, check_begun, format_seconds, week_key, week_start
 from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.use_cases.damage import Damage, read_runs
 
 # Less than what runs are kept for, so that a gap that was pruned is not found and recorded again.
 MISSED_RECORDED_FOR = timedelta(days=390)
@@ -46,18 +47,25 @@ def check_startable(week: datetime, *, now: datetime, field: str = "week") -> da
 
 def _record_gap(store: Store, intended_at: datetime, *, now: datetime) -> None:
     """Record the weeks between a new run and the one before it, if nobody did: no scheduler comes back to them."""
-    runs = list(store.runs())
+    runs, unread = read_runs(store, Damage())
     before = max((run.intended_at for run in runs if run.intended_at < intended_at), default=intended_at)
-    for gap in missed_weeks(runs, before, now=now):
+    for gap in missed_weeks(runs, before, now=now, damaged=unread):
         store.create_run(gap)
 
 
-def missed_weeks(runs: Iterable[Run], watched_since: datetime | None, *, now: datetime) -> list[Run]:
+def missed_weeks(
+    runs: Iterable[Run], watched_since: datetime | None, *, now: datetime, damaged: Sequence[DamagedRecord] = ()
+) -> list[Run]:
     """The past weeks in which links were watched and no run was made, as they have to be recorded, in time order.
 
-    Args: runs: all that are known.  watched_since: None if nothing is watched.
+    Args:
+        runs: all that are known.
+        watched_since: None if nothing is watched.
+        damaged: the runs that cannot be read, which are no gaps.
     """
-    known = {run.run_id for run in runs}
+    if any(error.key is None for error in damaged):
+        return []  # it may be the run of any week
+    known = {run.run_id for run in runs}.union(error.key for error in damaged if error.key is not None)
     week = week_start(now) - WEEK
     gaps: list[Run] = []
     while watched_since is not None and week >= max(watched_since, now - MISSED_RECORDED_FOR):

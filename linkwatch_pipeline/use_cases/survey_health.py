@@ -61,12 +61,14 @@ class Surveyor:
         self._links: LinkSurvey | None = None
         self._mails: MailSurvey | None = None
 
-    def links(self, store: Store, *, now: datetime) -> LinkSurvey:
+    def links(self, store: Store, *, now: datetime, damaged: Damaged) -> LinkSurvey:
         """As of the last day; anew if mutes changed, or if nothing was watched: that may have changed any minute.
 
         As of the last hour where a record was damaged: somebody may have mended it.
+
+        Args: damaged: is told of the damaged mutes, which are read every time.
         """
-        known, muted = self._links, tuple(store.mutes())
+        known, muted = self._links, tuple(store.mutes(damaged=damaged))
         every = MAILS_EVERY if known is not None and known.damaged else LINKS_EVERY
         if known is None or known.watched_since is None or known.muted != muted or _is_old(known, now, every):
             self._links = known = survey_links(store, muted, now=now)

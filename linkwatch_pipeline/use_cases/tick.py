@@ -36,7 +36,7 @@ def tick(
         has_time: whether the dispatch of a run may go on to another host.
     """
     damage = Damage()
-    for run in list(store.runs(open_only=True)):
+    for run in list(store.runs(open_only=True, damaged=damage)):
         try:
             yield from _see_to(store, run, now=now, allowances=allowances, pace=pace, has_time=has_time)
         except DamagedRecord as error:

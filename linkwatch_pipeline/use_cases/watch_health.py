@@ -8,24 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from heapq import nsmallest
 
 from linkwatch_pipeline.domain.breaker import BreakerRules
 from linkwatch_pipeline.domain.errors import QueueError
 from linkwatch_pipeline.domain.health import in_order, unfinished_import, verdict
 from linkwatch_pipeline.domain.health_facts import HealthFacts, RunProgress, Stamp
 from linkwatch_pipeline.domain.health_findings import Finding, Severity
-from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, unreleased_runs
+from linkwatch_pipeline.domain.health_runs import RESENDS_TOO_MANY, STALLED_AFTER, unreleased_runs
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import Run, RunState, is_missed_too_early, is_retry, weekly_part, weekly_run_id
 from linkwatch_pipeline.domain.timestamps import week_start
-from linkwatch_pipeline.ports import Clock, Metrics, Queue, Store
-from linkwatch_pipeline.use_cases.damage import Damage
+from linkwatch_pipeline.ports import Clock, Damaged, Metrics, Queue, Store
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone, read_runs
 from linkwatch_pipeline.use_cases.dead_letters import letters_of
 from linkwatch_pipeline.use_cases.release import due_ruling, in_line, release_notices
 from linkwatch_pipeline.use_cases.start_week import missed_weeks, was_missed
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 
 EXPORT_WARNING_AFTER = timedelta(days=80)
+MOST_LEASES_READ = 50  # each is a query of its own
 
 
 def watch_health(
@@ -73,15 +75,16 @@ def watch_health(
 
 def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor, damage: Damage) -> HealthFacts:
     """What the verdict rests on, read from the store alone: independent of whoever runs the week."""
-    links, mails = surveyor.links(store, now=now), surveyor.mails(store, now=now)
+    links, mails = surveyor.links(store, now=now, damaged=damage), surveyor.mails(store, now=now)
     for error in (*links.damaged, *mails.damaged):
         damage(error)
     this_week = weekly_run_id(week_start(now))
-    all_runs = [run for run in store.runs() if not is_missed_too_early(run, now)]
-    gaps = missed_weeks(all_runs, links.watched_since, now=now)
+    stored, unread = read_runs(store, damage)
+    all_runs = [run for run in stored if not is_missed_too_early(run, now)]
+    gaps = missed_weeks(all_runs, links.watched_since, now=now, damaged=unread)
     current = [run for run in all_runs if weekly_part(run.run_id) == this_week or not run.state.is_over]
     unsettled = tuple(store.notices(unsettled_only=True, damaged=damage))
-    progress = tuple(_progress(store, run, now) for run in current if run.state is RunState.OPEN)
+    progress = tuple(_progress(store, run, now, damage) for run in current if run.state is RunState.OPEN)
     return HealthFacts(
         now=now,
         watched_since=links.watched_since,
@@ -110,22 +113,29 @@ def _queue_problem(queue: Queue | None) -> str | None:
     return None
 
 
-def _progress(store: Store, run: Run, now: datetime) -> RunProgress:
-    """Read off the chains of an open run."""
+def _progress(store: Store, run: Run, now: datetime, damaged: Damaged) -> RunProgress:
+    """Read off the chains of an open run.
+
+    A lease that is damaged lets nobody visit its host, so those of the hosts that are overdue the longest are read too.
+    """
     moved_at, due_since = run.dispatched_at or run.started_at, None
     resent: list[str] = []
+    overdue: list[tuple[datetime, str]] = []
     for chain in store.chains(run.run_id):
         moved_at = max(moved_at, chain.last_observed_at or moved_at)
         if chain.head is not None and chain.head_ready_at <= now:
             due_since = min(due_since or chain.head_ready_at, chain.head_ready_at)
         if chain.head is not None and chain.resends >= RESENDS_TOO_MANY:
             resent.append(chain.host)
+        if chain.head is not None and chain.head_ready_at + STALLED_AFTER <= now:
+            overdue.append((chain.head_ready_at, chain.host))
+    each_alone((host for _, host in nsmallest(MOST_LEASES_READ, overdue)), store.get_host, damaged)
     return RunProgress(run=run, moved_at=moved_at, due_since=due_since, resent=tuple(resent))
 
 
 def _as_ruled(store: Store, facts: HealthFacts, rules: BreakerRules, damage: Damage) -> HealthFacts:
     """The facts as they will be when the rulings that are due are made, and the notices follow them."""
-    all_runs, ruled = list(store.runs()), dict[str, Run]()
+    all_runs, ruled = list(store.runs(damaged=damage)), dict[str, Run]()
     for run in facts.runs:
         ruling = due_ruling(store, run, all_runs, rules, now=facts.now, damaged=damage)
         if ruling is not None:

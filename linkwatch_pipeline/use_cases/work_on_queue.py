@@ -21,6 +21,7 @@ from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, Run
 from linkwatch_pipeline.ports import Queue, Receipt, Store
 from linkwatch_pipeline.use_cases.check import check_job
+from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import HasTime, SendHead, always, dispatch_run, planned_heads
 from linkwatch_pipeline.use_cases.enqueue import check_enqueued
@@ -69,7 +70,7 @@ async def tick_on_queue(parts: CheckParts, queue: Queue, *, pace: Pace, has_time
     Returns: how many messages were sent; nothing is done without an open run.
     """
     store, now = parts.store, parts.clock.now()
-    if not await parts.blocking(lambda: any(store.runs(open_only=True))):
+    if not await parts.blocking(lambda: any(store.runs(open_only=True, damaged=Damage()))):
         return 0
     settled = await parts.blocking(lambda: list(settle_dead_letters(store, queue, now=now, keep=True)))
     following = [letter.following for letter in settled if letter.following is not None]

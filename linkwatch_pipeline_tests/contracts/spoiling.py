@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from linkwatch_pipeline.adapters.store.rows import LINKS, TABLES
+from linkwatch_pipeline.adapters.store.rows import HOSTS, LINKS, MUTES, NOTICES, RUNS, TABLES
 
 
 def spoil_row(path: Path, table: str, key: str, **fields: Any) -> None:
@@ -21,7 +21,7 @@ def spoil_row(path: Path, table: str, key: str, **fields: Any) -> None:
 
 
 def spoil_item(client: Any, name: str, table: str, key: str, **fields: Any) -> None:
-    """As `spoil_row`, of links and notices in the DynamoDB table `name`."""
+    """As `spoil_row`, of links, notices, runs, mutes and hosts in the DynamoDB table `name`."""
     found = [item for item in client.scan(TableName=name)["Items"] if _is_at(item, table, key)]
     [item] = found
     said = {field: {"S": value} if isinstance(value, str) else {"N": str(value)} for field, value in fields.items()}
@@ -30,4 +30,12 @@ def spoil_item(client: Any, name: str, table: str, key: str, **fields: Any) -> N
 
 def _is_at(item: dict[str, Any], table: str, key: str) -> bool:
     pk, sk = item["pk"]["S"], item["sk"]["S"]
-    return (pk, sk) == (f"LINK#{key}", "STATE") if table == LINKS.name else pk.startswith("OUTBOX#") and sk == key
+    if table == NOTICES.name:
+        return pk.startswith("OUTBOX#") and sk == key
+    places = {
+        LINKS: (f"LINK#{key}", "STATE"),
+        RUNS: (f"RUN#{key}", "META"),
+        MUTES: ("MUTES", key),
+        HOSTS: (f"HOST#{key}", "LEASE"),
+    }
+    return (pk, sk) == places[TABLES[table]]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.links import Owner, Place
+from linkwatch_pipeline.domain.mutes import Mute
+from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.move_history import everything
-from linkwatch_pipeline_tests.builders import RUN_ID, a_link, after, an_observation, dispatched
+from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, a_run, after, an_observation, dispatched
 
 Spoil = Callable[..., None]
 NAMES = ("a", "bad", "c")
+HOST = "docs.example.com"
 
 
 @pytest.fixture
@@ -35,6 +39,10 @@ def notices(links: Store) -> Store:
         assert link is not None
         links.record(an_observation(link, 404, job=job), default_confirm=1, now=after(minutes=minute))
     return links
+
+
+def a_mute(target: str) -> Mute:
+    return Mute(target=target, reason="known", muted_by=None, since=MONDAY, until=after(days=9))
 
 
 def read(found: Callable[[Damaged], Iterable[Any]]) -> tuple[list[str], list[DamagedRecord]]:
@@ -79,6 +87,48 @@ def test_a_damaged_notice_is_left_out_and_told(notices: Store, spoil: Spoil, whi
     assert "status cannot be read" in str(error)
     with pytest.raises(DamagedRecord, match="status cannot be read"):
         list(NOTICE_LISTS[which](notices, None))
+
+
+def test_a_damaged_run_is_left_out_and_told(store: Store, spoil: Spoil) -> None:
+    for week in range(3):
+        store.create_run(a_run(MONDAY + week * WEEK))
+    ids = [run.run_id for run in store.runs()]
+    spoil("runs", ids[1], expected="b")
+    told: list[DamagedRecord] = []
+    assert [run.run_id for run in store.runs(damaged=told.append)] == [ids[0], ids[2]]
+    assert [run.run_id for run in store.runs(open_only=True, damaged=told.append)] == [ids[0], ids[2]]
+    assert [(error.key, "expected is not a whole number" in str(error)) for error in told] == [(ids[1], True)] * 2
+    for attempt in (
+        lambda: list(store.runs()),
+        lambda: store.get_run(ids[1]),
+        lambda: store.create_run(a_run(MONDAY + WEEK)),
+    ):
+        with pytest.raises(DamagedRecord, match="expected"):
+            attempt()
+
+
+def test_a_damaged_mute_is_left_out_and_told(store: Store, spoil: Spoil) -> None:
+    mutes = [a_mute(f"link:{name}") for name in NAMES]
+    for mute in mutes:
+        store.save_mute(mute, replaces=None)
+    spoil("mutes", "link:bad", until="banana")
+    told: list[DamagedRecord] = []
+    assert list(store.mutes(damaged=told.append)) == [mutes[0], mutes[2]]
+    assert [(error.key, "until cannot be read" in str(error)) for error in told] == [("link:bad", True)]
+    for attempt in (lambda: list(store.mutes()), lambda: store.save_mute(mutes[1], replaces=None)):
+        with pytest.raises(DamagedRecord, match="until"):
+            attempt()
+
+
+def test_nobody_is_admitted_to_a_host_whose_lease_cannot_be_read(store: Store, spoil: Spoil) -> None:
+    def enter() -> object:
+        return store.acquire_host(HOST, token="worker", job_id="", now=MONDAY, skew=timedelta(0))
+
+    enter()
+    spoil("hosts", HOST, next_allowed_at="banana")
+    for attempt in (enter, lambda: store.get_host(HOST)):
+        with pytest.raises(DamagedRecord, match=f"{HOST}.*next_allowed_at cannot be read"):
+            attempt()
 
 
 def test_the_notices_of_a_link_are_its_own_matter(notices: Store, spoil: Spoil) -> None:

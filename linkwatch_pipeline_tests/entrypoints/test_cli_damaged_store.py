@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
+from linkwatch_pipeline_tests.builders import RUN_ID, a_run
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table
 from linkwatch_pipeline_tests.contracts.spoiling import spoil_row
@@ -71,6 +76,35 @@ def test_a_damaged_notice_keeps_no_other_back(terminal: Terminal, caplog: pytest
     assert "record_damaged" in terminal.run("health").out
     spoil_row(terminal.home / "linkwatch.sqlite3", "notices", "bad:1", status="pending")
     assert terminal.fine("deliver").out.startswith("sent 1, to ")
+
+
+def test_a_damaged_run_or_mute_stops_no_mail_of_others(terminal: Terminal, caplog: pytest.LogCaptureFixture) -> None:
+    register_two(terminal)
+    for name in ("bad", "good"):
+        terminal.fine("record", name, f"https://docs.example.com/{name}", "--sequence", "0", "--status", "404")
+    tomorrow = (SystemClock().now() + timedelta(days=1)).date().isoformat()
+    terminal.fine("mute", "bad", "--until", tomorrow, "--reason", "known")
+    spoil_row(terminal.home / "linkwatch.sqlite3", "mutes", "link:bad", until="banana")
+    said = terminal.run("deliver")
+    assert (said.code, said.out.startswith("sent 1, to ")) == (1, True)
+    for command in (["mutes"], ["links"], ["inspect"]):
+        caplog.clear()
+        assert terminal.run(*command).code == 1
+        assert "the row link:bad of mutes is damaged (until cannot be read)" in caplog.text
+    put_run(terminal)
+    for command in (["dead-letters"], ["health", "--history"]):
+        caplog.clear()
+        assert terminal.run(*command).code == 1
+        assert "of runs is damaged (expected is not a whole number)" in caplog.text
+    subjects = [f["subject"] for f in terminal.run("health", "--json").document["findings"]]
+    assert {"mutes: link:bad", f"runs: {RUN_ID}"} <= set(subjects)
+
+
+def put_run(terminal: Terminal) -> None:
+    """A run that is damaged."""
+    with closing(SqliteStore.open(terminal.home / "linkwatch.sqlite3")) as store:
+        store.create_run(a_run())
+    spoil_row(terminal.home / "linkwatch.sqlite3", "runs", RUN_ID, expected="b")
 
 
 def only_its_id(item: dict[str, Any]) -> dict[str, Any]:

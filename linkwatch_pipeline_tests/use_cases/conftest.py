@@ -19,3 +19,12 @@ def office() -> Iterator[Office]:
     office.employ()
     yield office
     store.close()
+
+
+@pytest.fixture
+def office_on_disk(tmp_path: Path) -> Iterator[Office]:
+    """One whose database file, `linkwatch.sqlite3`, somebody may damage."""
+    opened = Office(SqliteStore.open(tmp_path / "linkwatch.sqlite3"))
+    opened.employ()
+    yield opened
+    opened.store.close()

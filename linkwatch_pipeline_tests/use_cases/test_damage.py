@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
-from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.health_findings import MOST_NAMED, Severity
 from linkwatch_pipeline.domain.links import Delivery
@@ -45,11 +44,8 @@ PACE = Pace(concurrency=20, mean_service=timedelta(seconds=2), cooldown=timedelt
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    opened = Office(SqliteStore.open(tmp_path / "linkwatch.sqlite3"))
-    opened.employ()
-    yield opened
-    opened.store.close()
+def office(office_on_disk: Office) -> Office:
+    return office_on_disk
 
 
 @pytest.fixture

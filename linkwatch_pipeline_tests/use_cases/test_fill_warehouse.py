@@ -12,9 +12,11 @@ import duckdb
 import pytest
 
 from linkwatch_pipeline.bootstrap import App, build_app
+from linkwatch_pipeline.domain.coverage import WeekCount
 from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.report import CoverageReport
+from linkwatch_pipeline.domain.runs import weekly_run_id
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
 from linkwatch_pipeline.use_cases.export_week import prune_history
 from linkwatch_pipeline.use_cases.fill_warehouse import Filled, fill_warehouse
@@ -91,6 +93,17 @@ def test_a_damaged_link_and_notice_are_named_and_keep_nothing_from_the_report(ap
     assert f"the row {link.id} of links is damaged" in of_link
     assert f"the row {notice.transition_id} of notices is damaged" in of_notice
     assert versions(app) == before  # what was written of the notice while it could be read stays
+
+
+def test_a_damaged_run_is_named_and_its_week_stays_what_the_files_say(app: App, whole: CoverageReport) -> None:
+    damaged = weekly_run_id(EARLIER)
+    spoil_row(app.home.database, "runs", damaged, expected="b")
+    report = report_week(app.store, app.warehouse, app.reports, MONDAY, clock=app.clock)
+    [problem] = report.problems
+    assert f"the row {damaged} of runs is damaged (expected is not a whole number)" in problem
+    counted, before = ({count.week: count for count in each.weeks} for each in (report, whole))
+    left_out = WeekCount(week=EARLIER, run_state=None, links=before[EARLIER].links)
+    assert counted == before | {EARLIER: left_out}
 
 
 def test_filling_again_changes_no_file(app: App) -> None:

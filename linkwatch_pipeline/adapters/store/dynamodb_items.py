@@ -97,7 +97,15 @@ def damaged_item(item: Mapping[str, Any], problem: str) -> DamagedRecord:
         f"Put it back from a point-in-time restore, or mend it. {_warning(pk, sk)}",
         record=f"{pk} / {sk}",
         url=url if isinstance(url, str) else None,
+        key=_only_key(pk, sk),
     )
+
+
+def _only_key(pk: str, sk: str) -> str | None:
+    """What a run or a mute is known by."""
+    if pk == MUTE_LIST:
+        return sk
+    return pk.removeprefix("RUN#") if pk.startswith("RUN#") and sk == "META" else None
 
 
 def _warning(pk: str, sk: str) -> str:

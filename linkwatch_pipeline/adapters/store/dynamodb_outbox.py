@@ -92,8 +92,8 @@ class DynamoOutbox:
 
         return self._table.patience.until_undisturbed(attempt)
 
-    def mutes(self) -> Iterator[Mute]:
-        return (decode(MUTES, item) for item in self._table.query(MUTE_LIST))
+    def mutes(self, *, damaged: Damaged | None = None) -> Iterator[Mute]:
+        return readable(self._table.query(MUTE_LIST), lambda item: decode(MUTES, item), damaged)
 
     def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:
         key = mute_key(mute.target)

@@ -22,10 +22,12 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
 from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal, is_marked
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.rows import RUNS
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.runs import Ruling, Run, RunCounts, RunState, gives_way
+from linkwatch_pipeline.ports import Damaged
 
 
 class DynamoRuns:
@@ -60,12 +62,13 @@ class DynamoRuns:
         item = self._table.get(run_key(run_id))
         return decode(RUNS, item) if item is not None else None
 
-    def runs(self, *, open_only: bool = False) -> Iterator[Run]:
+    def runs(self, *, open_only: bool = False, damaged: Damaged | None = None) -> Iterator[Run]:
         entries = (item for item in self._table.query(RUN_LIST) if not (open_only and OVER in item))
         for chunk in chunks(entries, MOST_IN_GET):
             keys = [run_key(item["sk"]["S"]) for item in chunk]
             items = self._table.get_many(keys)
-            for run in (decode(RUNS, items[key]) for key in keys if key in items):
+            found = (items[key] for key in keys if key in items)
+            for run in readable(found, lambda item: decode(RUNS, item), damaged):
                 if not (open_only and run.state.is_over):
                     yield run
 
@@ -119,7 +122,7 @@ class DynamoRuns:
         return self._table.patience.until_undisturbed(attempt)
 
     def prune_runs(self, *, started_before: datetime) -> int:
-        over = (run for run in self.runs() if run.state.is_over and not run.is_held)
+        over = (run for run in self.runs(damaged=lambda _: None) if run.state.is_over and not run.is_held)
         old = [run for run in over if run.started_at < started_before]
         for run in old:
             pk, meta = run_key(run.run_id)

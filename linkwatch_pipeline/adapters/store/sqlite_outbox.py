@@ -62,8 +62,8 @@ class SqliteOutbox:
             write.update(NOTICES, notice, *NOTICE_DELIVERY)
             return True
 
-    def mutes(self) -> Iterator[Mute]:
-        return self._database.stream(MUTES, order=("target",))
+    def mutes(self, *, damaged: Damaged | None = None) -> Iterator[Mute]:
+        return self._database.stream(MUTES, order=("target",), damaged=damaged)
 
     def save_mute(self, mute: Mute, *, replaces: Mute | None) -> bool:
         with self._database.transaction() as write:

@@ -27,6 +27,7 @@ from linkwatch_pipeline.domain.runs import (
     gives_way,
 )
 from linkwatch_pipeline.domain.timestamps import format_utc
+from linkwatch_pipeline.ports import Damaged
 
 # All that the end of a job writes: naming it keeps jobs_by_host out of the commit.
 JOB_END = ("status", "outcome", "reason", "content_digest")
@@ -46,9 +47,9 @@ class SqliteRuns:
     def get_run(self, run_id: str) -> Run | None:
         return self._database.get(RUNS, run_id)
 
-    def runs(self, *, open_only: bool = False) -> Iterator[Run]:
+    def runs(self, *, open_only: bool = False, damaged: Damaged | None = None) -> Iterator[Run]:
         # 400 days hold at most 232 runs, retry runs included: reading them all is cheap.
-        runs = self._database.stream(RUNS, order=("run_id",))
+        runs = self._database.stream(RUNS, order=("run_id",), damaged=damaged)
         return (run for run in runs if not run.state.is_over) if open_only else runs
 
     def allocate(self, links: Sequence[Link], slot: AllocationSlot, run_id: str) -> list[Allocation | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwatch_pipeline.entrypoints.cli import values
-from linkwatch_pipeline.entrypoints.cli.opening import open_app, refuse, warn
+from linkwatch_pipeline.entrypoints.cli.opening import exit_code_of, open_app, refuse, warn
 from linkwatch_pipeline.entrypoints.cli.output import complain, one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -47,20 +47,24 @@ def dead_letters(
 
 
 def _redrivable(app: App) -> list[str]:
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.dead_letters import dead_letters
     from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 
-    jobs = [letter.job.job_id for letter in dead_letters(app.store, now=app.clock.now()) if letter.redriven_as is None]
+    letters = dead_letters(app.store, now=app.clock.now(), damaged=Damage())
+    jobs = [letter.job.job_id for letter in letters if letter.redriven_as is None]
     return jobs + [letter.job_id for letter in queue_letters(app.store, app.work_queue).by_hand]
 
 
 def _list(app: App, as_json: bool) -> int:
     from linkwatch_pipeline.domain.reasons import Reason
     from linkwatch_pipeline.entrypoints.cli import letter_documents as documents
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.dead_letters import dead_letters
     from linkwatch_pipeline.use_cases.queue_letters import queue_letters
 
-    letters = list(dead_letters(app.store, now=app.clock.now()))
+    damage = Damage()
+    letters = list(dead_letters(app.store, now=app.clock.now(), damaged=damage))
     others = queue_letters(app.store, app.work_queue)
     if as_json:
         print_json(
@@ -69,7 +73,7 @@ def _list(app: App, as_json: bool) -> int:
             + [documents.waiting_document(job) for job in others.waiting]
             + [documents.stray_document(stray) for stray in others.strays]
         )
-        return 0
+        return exit_code_of(damage)
     print_table(
         ("JOB", "HOST", "REASON", "REDRIVEN AS"),
         [
@@ -92,7 +96,7 @@ def _list(app: App, as_json: bool) -> int:
             ("LETTER", "WHY", "BEGINS"),
             [(stray.letter_id, stray.problem, stray.beginning or None) for stray in others.strays],
         )
-    return 0
+    return exit_code_of(damage)
 
 
 def _discard(app: App, letter_ids: list[str], as_json: bool) -> int:

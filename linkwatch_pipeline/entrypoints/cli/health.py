@@ -13,7 +13,7 @@ import click
 
 from linkwatch_pipeline.domain.errors import LinkwatchError
 from linkwatch_pipeline.domain.redaction import fault_in_our_words
-from linkwatch_pipeline.entrypoints.cli.opening import home_folder, open_app
+from linkwatch_pipeline.entrypoints.cli.opening import exit_code_of, home_folder, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
 from linkwatch_pipeline.entrypoints.cli.values import as_json
 
@@ -127,13 +127,15 @@ def _say_problems(told: Told) -> None:
 
 def _print_history(app: App, as_json: bool) -> int:
     from linkwatch_pipeline.entrypoints.cli.documents import past_trouble_document
+    from linkwatch_pipeline.use_cases.damage import Damage
     from linkwatch_pipeline.use_cases.health_history import past_trouble
 
-    found = list(past_trouble(app.store, now=app.clock.now()))
+    damage = Damage()
+    found = list(past_trouble(app.store, now=app.clock.now(), damaged=damage))
     if as_json:
         print_json([past_trouble_document(trouble) for trouble in found])
     elif found:
         print_table(["run", "what", "noticed"], [(t.run_id, t.what.value, t.noticed_at) for t in found])
     else:
-        say("every week was run in time")
-    return 0
+        say("every week was run in time" if not damage.records else "every week that can be read was run in time")
+    return exit_code_of(damage)

@@ -132,7 +132,7 @@ def links(context: click.Context, owner: str | None, state: str | None, as_json:
 
     damage, wanted_state = Damage(), LinkState(state) if state is not None else None
     with open_app(context, if_unfinished=warn) as app:
-        store, mutes, now = app.store, list(app.store.mutes()), app.clock.now()
+        store, mutes, now = app.store, list(app.store.mutes(damaged=damage)), app.clock.now()
 
         def found() -> Iterator[LinkAndMute]:
             wanted = list_links(store, owner=owner, state=wanted_state, damaged=damage)
