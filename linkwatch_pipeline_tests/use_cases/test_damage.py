@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.domain.sequences import MAX_SEQUENCE
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, due_notices
@@ -206,6 +208,27 @@ def test_a_damaged_job_costs_its_host_and_keeps_its_run_open(engine: Engine, tmp
     closed = engine.store.get_run(run.run_id)
     assert closed is not None
     assert closed.state is RunState.CLOSED
+
+
+# links that have no sequence left (decision 0047)
+
+
+def test_a_link_without_a_next_sequence_is_found(office: Office) -> None:
+    office.watch(guide=A)
+    link = office.store.get_link("guide")
+    assert link is not None
+    office.store.save_link(replace(link, last_sequence=MAX_SEQUENCE), replaces=link)
+    [(subject, (_, detail))] = look(office).items()
+    assert subject == "links: guide"
+    assert "Give 'linkwatch retire guide' and register its URL under another id." in detail
+
+
+def test_a_job_whose_sequence_no_store_keeps_is_given_up_without_a_visit(engine: Engine, tmp_path: Path) -> None:
+    begin_week(engine.store, MONDAY, now=MONDAY)
+    spoil(tmp_path, "jobs", "link-00000", sequence=MAX_SEQUENCE + 1)
+    run = engine.observe()
+    assert (run.state, run.expected) == (RunState.CLOSED, 4)
+    assert sorted(engine.progress.ends.values()) == ["abandoned", "reachable", "reachable", "reachable"]
 
 
 # registering
