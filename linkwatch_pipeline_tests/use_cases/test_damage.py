@@ -27,6 +27,7 @@ from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import lift_mutes, mute
 from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.redrive import redrive
 from linkwatch_pipeline.use_cases.register import register_link
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
@@ -229,6 +230,10 @@ def test_a_job_whose_sequence_no_store_keeps_is_given_up_without_a_visit(engine:
     run = engine.observe()
     assert (run.state, run.expected) == (RunState.CLOSED, 4)
     assert sorted(engine.progress.ends.values()) == ["abandoned", "reachable", "reachable", "reachable"]
+    spoil(tmp_path, "links", "link-00000", last_sequence=MAX_SEQUENCE)
+    done = redrive(engine.store, [f"{run.run_id}:link-00000"], now=engine.clock.now())
+    assert (done.jobs, [why for why in done.refused.values() if "has no sequence left" not in why]) == ([], [])
+    assert len(list(engine.store.runs())) == 1
 
 
 # registering
