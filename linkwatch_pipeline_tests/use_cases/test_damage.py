@@ -230,6 +230,9 @@ def test_a_job_whose_sequence_no_store_keeps_is_given_up_without_a_visit(engine:
     run = engine.observe()
     assert (run.state, run.expected) == (RunState.CLOSED, 4)
     assert sorted(engine.progress.ends.values()) == ["abandoned", "reachable", "reachable", "reachable"]
+    job = engine.store.get_job(run.run_id, "link-00000")
+    assert job is not None
+    assert (job.reason, engine.clock.now() - MONDAY < timedelta(minutes=1)) == (Reason.LINK_DAMAGED, True)
     spoil(tmp_path, "links", "link-00000", last_sequence=MAX_SEQUENCE)
     done = redrive(engine.store, [f"{run.run_id}:link-00000"], now=engine.clock.now())
     assert (done.jobs, [why for why in done.refused.values() if "has no sequence left" not in why]) == ([], [])
