@@ -315,6 +315,29 @@ def test_allowances_are_a_table_of_host_names(tmp_path: Path, value: str) -> Non
     assert "allowances in " in refusal(tmp_path, f"allowances = {value}")
 
 
+AGREED = '{"visits": 2, "agreed_with": "Ada"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (f'{{"docs.example.com": {AGREED}, "DOCS.example.com.": {AGREED}}}', "docs.example.com"),
+        (f'{{"docs.example.com": {AGREED}, "docs.example.com": {AGREED}}}', "docs.example.com"),
+        ('{"docs.example.com": {"visits": 2, "visits": 3, "agreed_with": "Ada"}}', "visits"),
+    ],
+)
+def test_allowances_in_a_variable_that_contradict_each_other_are_refused(tmp_path: Path, value: str, name: str) -> None:
+    said = refusal(tmp_path, env={"LINKWATCH_ALLOWANCES": value})
+    assert said == f"LINKWATCH_ALLOWANCES: '{name}' stands there twice. Leave one of the two."
+
+
+def test_a_host_that_a_file_allows_twice_is_refused(tmp_path: Path) -> None:
+    agreed = 'visits = 2\nagreed_with = "Ada"\n'
+    said = refusal(tmp_path, f'[allowances."docs.example.com"]\n{agreed}[allowances."DOCS.example.com."]\n{agreed}')
+    assert said.startswith("allowances in ")
+    assert "'docs.example.com' stands there twice" in said
+
+
 def test_allowances_in_a_variable_that_are_nested_too_deeply_are_no_table(tmp_path: Path) -> None:
     assert refusal(tmp_path, env={"LINKWATCH_ALLOWANCES": "[" * 20_000}).startswith("LINKWATCH_ALLOWANCES must be")
 

@@ -22,7 +22,6 @@ MAX_REASON_CHARACTERS = 300
 MAX_PERSON_CHARACTERS = 80
 MAX_CONFIRM = 10
 LONG_FIELDS = ("places", "also_used_by")  # of a link: as many as a handbook has files and teams
-MAX_SEQUENCE = 9_999_999_999  # ten digits: stores sort by them as text
 
 
 class LinkState(StrEnum):
@@ -140,7 +139,7 @@ def check_link_id(value: str, field: str = "link id") -> str:
     if not isinstance(value, str) or not _LINK_ID.fullmatch(value):
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not a link id",
+            f"{shown(value)} is not a link id",
             "Use 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
         )
     return value
@@ -153,7 +152,7 @@ def check_url(value: str, field: str = "url") -> str:
     except RefusedUrl as refused:
         raise InvalidInput(
             field,
-            f"{_shown(_without_credentials(value))} is refused: {refused.problem}",
+            f"{shown(_without_credentials(value))} is refused: {refused.problem}",
             "Give an absolute URL such as https://docs.example.com/guide, without user name or password.",
         ) from None
 
@@ -163,7 +162,7 @@ def check_team(value: str, field: str = "owner") -> str:
     if not _TEAM.fullmatch(value) or value != value.strip():
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not a team name",
+            f"{shown(value)} is not a team name",
             "Use 1 to 80 letters, digits, spaces, '.', '_' or '-', beginning with a letter or digit.",
         )
     return value
@@ -186,7 +185,7 @@ def check_address(value: str, field: str = "address") -> str:
     except ValueError:
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not an e-mail address",
+            f"{shown(value)} is not an e-mail address",
             "Give one bare address such as docs-team@example.com.",
         ) from None
     return value
@@ -199,7 +198,7 @@ def check_marker(value: str | None, field: str = "expect") -> str | None:
     if not value.strip() or len(value) > MAX_MARKER_CHARACTERS or not value.isprintable():
         raise InvalidInput(
             field,
-            f"{_shown(value)} cannot be an expected text",
+            f"{shown(value)} cannot be an expected text",
             f"Give 1 to {MAX_MARKER_CHARACTERS} printable characters on one line, not only spaces.",
         )
     return value
@@ -222,19 +221,8 @@ def check_confirm(value: int | None, field: str = "confirm") -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_CONFIRM:
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not a count",
+            f"{shown(value)} is not a count",
             f"Give a whole number from 1 to {MAX_CONFIRM}.",
-        )
-    return value
-
-
-def check_sequence(value: object, field: str = "sequence") -> int:
-    """A sequence, 0 to 9,999,999,999, or InvalidInput. True and 1.0 are not sequences."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEQUENCE:
-        raise InvalidInput(
-            field,
-            f"{_shown(value)} is not a sequence",
-            f"Give a whole number from 0 to {MAX_SEQUENCE}.",
         )
     return value
 
@@ -243,13 +231,14 @@ def _check_line(value: str, field: str, kind: str, most: int) -> str:
     if not value.strip() or len(value) > most or not value.isprintable():
         raise InvalidInput(
             field,
-            f"{_shown(value)} cannot be {kind}",
+            f"{shown(value)} cannot be {kind}",
             f"Give 1 to {most} printable characters on one line, not only spaces.",
         )
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as an error shows it: not all of a long one."""
     text = repr(value)
     return text if len(text) <= 90 else f"{text[:60]}… ({len(text)} characters)"
 

@@ -18,7 +18,8 @@ class HistoryStore(Protocol):
     def record(self, observation: Observation, *, default_confirm: int, now: datetime) -> Recorded:
         """Commit one observation and all that follows from it (`domain.recording.plan_record`), or nothing.
 
-        Raises: ConflictingContent (reused id or sequence), NotFound (no such link; a job id of a run without that job).
+        Raises: ConflictingContent (reused id or sequence), NotFound (no such link; a job id of a run without that job),
+            InvalidInput (a sequence beyond `domain.sequences.MAX_SEQUENCE`).
         """
         ...
 

@@ -32,7 +32,8 @@ class RunStore(Protocol):
         """The run's sequence for each link: the one it already holds in its slot, else the link's highest plus one.
 
         Each is a conditional write of its own (a store may commit them together). None where the stored link's url,
-        config_version or retirement is not as in `links` any more and it holds no sequence of this run: look again.
+        config_version or retirement is not as in `links` any more and it holds no sequence of this run: look again; and
+        where none is left (`domain.sequences`).
         """
         ...
 

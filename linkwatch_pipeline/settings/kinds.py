@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[T]):
-    """`read` may raise ValueError, too: then the text itself is checked, and refused in the words of `check`."""
+    """`read` may raise InvalidInput too, or ValueError: then the text itself is refused in the words of `check`."""
 
     read: Callable[[str], object] = str
     check: Callable[[Any], T]

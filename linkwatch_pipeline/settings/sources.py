@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from linkwatch_pipeline.domain.errors import ConfigurationError
+from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.settings.entries import KINDS
 from linkwatch_pipeline.settings.variables import (
     ENV_PREFIX,
@@ -52,6 +52,8 @@ def from_env(env: Mapping[str, str]) -> Iterator[tuple[str, str, object]]:
             _refuse_unknown(f"the environment: unknown variable {name!r}", key, variable_of)
         try:
             value = KINDS[key].read(env[name])
+        except InvalidInput as exc:
+            raise ConfigurationError(f"{name}: {exc.problem}. {exc.mend}") from exc
         except ValueError:
             value = env[name]  # its check says what it must be
         yield name, key, value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from linkwatch_pipeline.domain.allowances import MAX_AGREED_WITH, MAX_VISITS, Allowance
@@ -61,7 +62,31 @@ def _check_allowances(value: object) -> Mapping[str, Allowance]:
             'a table, such as {"docs.example.com" = {visits = 2, agreed_with = "Ada, docs team"}}; in a variable JSON, '
             'such as {"docs.example.com": {"visits": 2, "agreed_with": "Ada, docs team"}}'
         )
-    return {_host_name(str(name), "allowances"): _allowance(str(name), entry) for name, entry in value.items()}
+    agreed: dict[str, Allowance] = {}
+    for name, entry in value.items():
+        host = _host_name(str(name), "allowances")
+        if host in agreed:
+            raise _twice(host)
+        agreed[host] = _allowance(str(name), entry)
+    return agreed
+
+
+def _read_allowances(text: str) -> object:
+    return read_json(text, of_fields=_each_once)
+
+
+def _each_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What JSON leaves to its reader and TOML refuses: the last one would win without a word."""
+    found: dict[str, Any] = {}
+    for name, value in fields:
+        if name in found:
+            raise _twice(name)
+        found[name] = value
+    return found
+
+
+def _twice(name: str) -> InvalidInput:
+    return InvalidInput("allowances", f"{name!r} stands there twice", "Leave one of the two.")
 
 
 def _allowance(host: str, entry: object) -> Allowance:
@@ -118,7 +143,7 @@ USER_NAME = text(
     lambda value: value.isascii() and value.isprintable() and len(value) <= 200,
 )
 HOSTS = list_of(lambda name: _host_name(name, "allowed_hosts"), 'a list of host names, such as ["docs.example.com"]')
-ALLOWANCES = Kind(read=read_json, check=_check_allowances)
+ALLOWANCES = Kind(read=_read_allowances, check=_check_allowances)
 LINK_IDS = list_of(
     lambda name: check_link_id(name, "canaries"),
     'a list of link ids, such as ["front-page", "docs-home", "status-page"]',

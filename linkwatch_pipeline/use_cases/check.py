@@ -31,6 +31,7 @@ from linkwatch_pipeline.domain.runs import (
     JobStatus,
     Run,
 )
+from linkwatch_pipeline.domain.sequences import MAX_SEQUENCE, no_sequence_left
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.dispatch import SendHead, due_head
 from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
@@ -90,7 +91,10 @@ def _look_up(store: Store, message: CheckJob) -> _Known | None:
         return _Known(job)
     run, chain = store.get_run(job.run_id), store.get_chain(job.run_id, job.host)
     try:
-        return _Known(job, run, store.get_link(job.link_id, brief=True), chain)
+        link = store.get_link(job.link_id, brief=True)
+        if link is not None and job.sequence > MAX_SEQUENCE:  # of an earlier version: it could not be recorded
+            raise no_sequence_left(link)
+        return _Known(job, run, link, chain)
     except DamagedRecord as damage:
         return _Known(job, run, None, chain, damage)
 

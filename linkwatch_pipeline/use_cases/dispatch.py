@@ -18,7 +18,8 @@ from linkwatch_pipeline.domain.links import AllocationSlot, Link
 from linkwatch_pipeline.domain.outcomes import Outcome
 from linkwatch_pipeline.domain.planning import Pace, planned_starts
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, Run, RunState
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.domain.sequences import MAX_SEQUENCE, has_next_sequence, no_sequence_left
+from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.damage import Damage
 
 # How a job gets on its way: the job, and how long from now it becomes visible.
@@ -63,7 +64,7 @@ def dispatch_run(
         allowances: the same for all dispatchers of a store. They may change between two attempts of one dispatcher.
         has_time: asked before each host; where it says no, the run is left dispatching, for the next dispatcher.
 
-    A link that is damaged now is not part of the run.
+    A link that is damaged now, or for which no sequence is left, is not part of the run.
     """
     if run.state is not RunState.DISPATCHING:
         return run
@@ -142,13 +143,14 @@ def _members_by_host(store: Store, run: Run, slot: AllocationSlot) -> Iterator[t
 
 
 def _weekly_members(store: Store, run: Run, slot: AllocationSlot) -> Iterator[Member]:
-    for link in store.links_by_host(after_host=run.cursor, brief=True, damaged=Damage()):
+    damage = Damage()
+    for link in store.links_by_host(after_host=run.cursor, brief=True, damaged=damage):
         held = link.allocations.get(slot)
         if held is not None and held.run_id == run.run_id:
             # Allocated by an earlier attempt: it belongs to the run, whatever happened to it since.
             if held.host == link.host:
                 yield Member(link=link)
-        elif link.retired_at is None and link.active_since <= run.started_at:
+        elif link.retired_at is None and link.active_since <= run.started_at and _is_checkable(link, damage):
             yield Member(link=link)
 
 
@@ -168,6 +170,13 @@ def _link_unless_damaged(store: Store, link_id: str) -> Link | None:
     except DamagedRecord as error:
         Damage()(error)
         return None
+
+
+def _is_checkable(link: Link, damaged: Damaged) -> bool:
+    if has_next_sequence(link):
+        return True
+    damaged(no_sequence_left(link))
+    return False
 
 
 def needs_retry(job: JobRecord) -> bool:
@@ -219,7 +228,8 @@ def _allocated(
     for some in _in_parts(members):
         allocations = store.allocate([member.link for member in some], slot, run.run_id)
         for member, allocation in zip(some, allocations, strict=True):
-            if allocation is not None:
+            # Earlier versions promised sequences that no store keeps.
+            if allocation is not None and allocation.sequence <= MAX_SEQUENCE:
                 yield member.link.id, _Planned(allocation.sequence, allocation.config_version, member.retry_of)
 
 

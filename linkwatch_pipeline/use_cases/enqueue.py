@@ -9,6 +9,7 @@ from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, 
 from linkwatch_pipeline.domain.hosts import LONGEST_DEFERRAL
 from linkwatch_pipeline.domain.links import check_link_id
 from linkwatch_pipeline.domain.runs import CheckJob, JobStatus, hand_job_id
+from linkwatch_pipeline.domain.sequences import next_sequence
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.check import log_checked
 from linkwatch_pipeline.use_cases.hand_check import HostBusy, check_by_hand
@@ -22,7 +23,8 @@ def enqueue(store: Store, queue: Queue | None, *, link_id: str) -> CheckJob:
 
     Args: queue: None where messages live only in the process that works on the run, which sends every pending job.
     Returns: the message that is on its way, or, without a queue, that the process will send.
-    Raises: InvalidInput, NotFound (no such link; without a queue, no pending job), ConflictingContent (retired link).
+    Raises: InvalidInput, NotFound (no such link; without a queue, no pending job), ConflictingContent (retired link),
+        DamagedRecord (no sequence is left).
     """
     link = store.get_link(check_link_id(link_id))
     if link is None:
@@ -36,7 +38,7 @@ def enqueue(store: Store, queue: Queue | None, *, link_id: str) -> CheckJob:
     if message is None and link.retired_at is not None:
         raise ConflictingContent(f"link {link_id!r} is retired; register it again to watch it.")
     if message is None:
-        sequence = link.highest_sequence + 1
+        sequence = next_sequence(link)
         message = CheckJob(
             job_id=hand_job_id(sequence, link.id),
             run_id="",

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, StaleWrite
-from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence, check_url
+from linkwatch_pipeline.domain.links import Link, check_link_id, check_url
 from linkwatch_pipeline.domain.observations import Observation, body_hash
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, classify
 from linkwatch_pipeline.domain.recording import Recorded
 from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import hand_job_id
+from linkwatch_pipeline.domain.sequences import check_given_sequence
 from linkwatch_pipeline.domain.urls import host_key
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.hand_check import committed_by_hand, refuse_promised_sequence
@@ -54,6 +55,7 @@ def feed_record(store: Store, fed: Fed, *, default_confirm: int, now: datetime) 
     """
     fed = _checked(fed)
     link = store.get_link(fed.link_id)
+    check_given_sequence(fed.sequence, link)
     if link is not None:
         _refuse_conflicts(store, link, fed)
     observation = _observed(fed, link.config_version if link is not None else 1, now)
@@ -65,7 +67,6 @@ def feed_record(store: Store, fed: Fed, *, default_confirm: int, now: datetime) 
 
 
 def _checked(fed: Fed) -> Fed:
-    check_sequence(fed.sequence)
     if fed.status is not None and not 100 <= fed.status <= 999:
         raise InvalidInput("status", f"{fed.status} is not an HTTP status", "Give three digits, or none.")
     if fed.status is None and fed.body is not None:

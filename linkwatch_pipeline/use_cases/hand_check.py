@@ -8,12 +8,13 @@ from datetime import datetime
 from linkwatch_pipeline.domain.errors import ConflictingContent, LinkwatchError, NotFound
 from linkwatch_pipeline.domain.fetching import HopDeferred
 from linkwatch_pipeline.domain.hosts import Deferred
-from linkwatch_pipeline.domain.links import Link, check_link_id, check_sequence
+from linkwatch_pipeline.domain.links import Link, check_link_id
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.redaction import redacted_url
 from linkwatch_pipeline.domain.runs import JobStatus, hand_job_id
+from linkwatch_pipeline.domain.sequences import check_given_sequence, next_sequence
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Store
@@ -52,7 +53,8 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
     Args:
         sequence: the one to record under; None takes the link's next one.
         waits: whether a busy host is waited for, some seconds at most.
-    Raises: NotFound, ConflictingContent (retired link, sequence held by another job), HostBusy.
+    Raises: InvalidInput, NotFound, ConflictingContent (retired link, sequence held by another job), HostBusy,
+        DamagedRecord (no sequence is left).
     """
     committed = await parts.blocking(lambda: seen_before(parts.store, link_id=link_id, sequence=sequence))
     if committed is not None:
@@ -60,7 +62,7 @@ async def check_by_hand(parts: CheckParts, *, link_id: str, sequence: int | None
     link = await parts.blocking(lambda: _watched_link(parts.store, link_id))
     if sequence is not None:
         await parts.blocking(lambda: refuse_promised_sequence(parts.store, link, sequence))
-    number = link.highest_sequence + 1 if sequence is None else sequence
+    number = next_sequence(link) if sequence is None else sequence
     job_id = hand_job_id(number, link.id)
     parts.require_time()
     visit = Visit(parts, job_id)
@@ -96,7 +98,9 @@ def seen_before(store: Store, *, link_id: str, sequence: int | None) -> HandChec
     """
     check_link_id(link_id)
     link = _watched_link(store, link_id)
-    committed = committed_by_hand(store, link, check_sequence(sequence)) if sequence is not None else None
+    if sequence is None:
+        return None
+    committed = committed_by_hand(store, link, check_given_sequence(sequence, link))
     return HandCheck(kind=RecordKind.DUPLICATE, observation=committed, link=link) if committed is not None else None
 
 

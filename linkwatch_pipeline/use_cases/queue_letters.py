@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord
-from linkwatch_pipeline.domain.links import MAX_SEQUENCE
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput
 from linkwatch_pipeline.domain.runs import CheckJob, JobRecord, JobStatus, split_job_id
+from linkwatch_pipeline.domain.sequences import check_given_sequence
 from linkwatch_pipeline.ports import Queue, Store, StrayLetter
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.dead_letters import why_stray
@@ -71,8 +71,6 @@ def _sort_in(store: Store, letter: CheckJob, into: QueueLetters) -> None:
 
 def why_in_vain(store: Store, letter: CheckJob) -> str | None:
     """Why a check by hand would not be made if its message were sent again; None if it would be."""
-    if letter.sequence > MAX_SEQUENCE:
-        return f"its sequence is above {MAX_SEQUENCE}"
     link = store.get_link(letter.link_id)
     if link is None:
         return "its link is not known here"
@@ -81,9 +79,12 @@ def why_in_vain(store: Store, letter: CheckJob) -> str | None:
     if link.config_version != letter.config_version:
         return "its link was changed since it was sent"
     try:
+        check_given_sequence(letter.sequence, link)
         if committed_by_hand(store, link, letter.sequence) is not None:
             return "its check was made"
         refuse_promised_sequence(store, link, letter.sequence)
+    except InvalidInput as refused:
+        return f"its sequence {refused.problem}"
     except ConflictingContent:
         return "its sequence belongs to another job"
     return None

@@ -23,6 +23,7 @@ from linkwatch_pipeline.domain.runs import (
     split_job_id,
     weekly_part,
 )
+from linkwatch_pipeline.domain.sequences import has_next_sequence
 from linkwatch_pipeline.ports import Queue, Store
 from linkwatch_pipeline.use_cases.dead_letters import redriven_as
 from linkwatch_pipeline.use_cases.dispatch import Member, dispatch_host, dispatch_run
@@ -131,6 +132,8 @@ def _abandoned_job(store: Store, job_id: str) -> JobRecord:
         raise CannotRedrive("belongs to a link that is retired")
     if link.config_version != job.config_version or link.host != host_of(job.host):
         raise CannotRedrive("belongs to a link that was changed since; the next weekly run looks at it as it is now")
+    if not has_next_sequence(link):
+        raise CannotRedrive("belongs to a link that has no sequence left; retire it, register its URL under another id")
     return job
 
 

@@ -19,6 +19,7 @@ from linkwatch_pipeline.domain.mail_events import copy_trouble
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import weekly_part
+from linkwatch_pipeline.domain.sequences import has_next_sequence, no_sequence_left
 from linkwatch_pipeline.domain.timestamps import parse_utc
 from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.damage import Damage
@@ -95,6 +96,9 @@ def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> Lin
         if link.retired_at is not None:
             continue
         watched_since = min(watched_since or link.active_since, link.active_since)
+        if not has_next_sequence(link):
+            damage(no_sequence_left(link))
+            continue
         if len(unseen) < MOST_UNSEEN_COUNTED and _is_unseen(store, link, now - FRESH_FOR, damage):
             unseen.append(link)
     return LinkSurvey(

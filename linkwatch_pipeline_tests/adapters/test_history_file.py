@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from linkwatch_pipeline.adapters.store.history_file import check_history, read_h
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.domain.links import Owner
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline.use_cases.move_history import everything
+from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table, open_store
 from linkwatch_pipeline_tests.contracts.histories import live_through
@@ -162,6 +164,29 @@ def test_a_record_of_a_whole_file_that_is_none_is_refused(tmp_path: Path, record
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
     file = tmp_path / "history.jsonl"
     file.write_text("\n".join([*lines, json.dumps({"end": {"records": 1, "sha256": digest}})]) + "\n")
-    assert check_history(file) == "one"
     with pytest.raises(InvalidInput, match=f"{file} "):
-        list(read_history(file))
+        check_history(file)
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([a_link(last_sequence=9_999_999_999)], "has link 'guide' with sequence 9999999999, .* Retire that link"),
+        (
+            [a_link(), replace(an_observation(a_link()), sequence=10_000_000_000)],
+            "observation of link 'guide' with sequence 10000000000",
+        ),
+    ],
+)
+def test_a_sequence_that_leaves_no_room_is_refused_before_anything_is_written(
+    tmp_path: Path, records: list[StoredRecord], words: str
+) -> None:
+    write_history(tmp_path / "history", records, source="one")
+    with pytest.raises(InvalidInput, match=words):
+        check_history(tmp_path / "history")
+
+
+def test_high_sequences_that_leave_room_and_those_of_retired_links_are_moved(tmp_path: Path) -> None:
+    links = [a_link(last_sequence=1_000_000_300), a_link("old", last_sequence=9_999_999_999, retired_at=MONDAY)]
+    write_history(tmp_path / "history", links, source="one")
+    assert check_history(tmp_path / "history") == "one"

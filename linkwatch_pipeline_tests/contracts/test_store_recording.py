@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, NotFound, StaleWrite, StoreError
+from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound, StaleWrite
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.links import Link, LinkState
 from linkwatch_pipeline.domain.notices import NoticeStatus
@@ -323,12 +323,12 @@ class TestReplayAndConflict:
             record(store, an_observation(link, job=a_job(link)))
         assert contents(store) == before
 
-    @pytest.mark.parametrize("sequence", [-1, 1.5])
+    @pytest.mark.parametrize("sequence", [-1, 1.5, 10_000_000_000])
     def test_an_impossible_sequence_never_gets_in(self, store: Store, sequence: Any) -> None:
         """The doors refuse it with a better message; this is the last line."""
         link = registered(store, a_link())
         before = contents(store)
-        with pytest.raises(StoreError):
+        with pytest.raises(InvalidInput, match="sequence: "):
             record(store, replace(an_observation(link), sequence=sequence))
         assert contents(store) == before
 

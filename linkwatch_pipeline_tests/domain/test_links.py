@@ -19,7 +19,6 @@ from linkwatch_pipeline.domain.links import (
     check_confirm,
     check_link_id,
     check_marker,
-    check_sequence,
     check_team,
     check_url,
 )
@@ -128,17 +127,6 @@ def test_a_number_of_confirmations_is_accepted(value: int | None) -> None:
 def test_what_is_no_number_of_confirmations_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="is not a count"):
         check_confirm(value)
-
-
-@pytest.mark.parametrize("value", [0, 1, 9_999_999_999])
-def test_a_sequence_is_accepted(value: int) -> None:
-    assert check_sequence(value) == value
-
-
-@pytest.mark.parametrize("value", [-1, 10_000_000_000, True, 1.0, "1", None])
-def test_what_is_no_sequence_is_refused(value: object) -> None:
-    with pytest.raises(InvalidInput, match="is not a sequence"):
-        check_sequence(value)
 
 
 @pytest.mark.parametrize("check", [check_link_id, check_url, check_team, check_address, check_marker])

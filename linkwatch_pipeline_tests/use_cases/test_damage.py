@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,13 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.planning import Pace
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.runs import JobStatus, RunState
+from linkwatch_pipeline.domain.sequences import MAX_SEQUENCE
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.damage import Damage
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, due_notices
 from linkwatch_pipeline.use_cases.mute import lift_mutes, mute
 from linkwatch_pipeline.use_cases.observe_week import begin_week
+from linkwatch_pipeline.use_cases.redrive import redrive
 from linkwatch_pipeline.use_cases.register import register_link
 from linkwatch_pipeline.use_cases.survey_health import Surveyor
 from linkwatch_pipeline.use_cases.watch_health import watch_health
@@ -202,6 +205,34 @@ def test_a_damaged_job_costs_its_host_and_keeps_its_run_open(engine: Engine, tmp
     closed = engine.store.get_run(run.run_id)
     assert closed is not None
     assert closed.state is RunState.CLOSED
+
+
+# links that have no sequence left (decision 0047)
+
+
+def test_a_link_without_a_next_sequence_is_found(office: Office) -> None:
+    office.watch(guide=A)
+    link = office.store.get_link("guide")
+    assert link is not None
+    office.store.save_link(replace(link, last_sequence=MAX_SEQUENCE), replaces=link)
+    [(subject, (_, detail))] = look(office).items()
+    assert subject == "links: guide"
+    assert "Give 'linkwatch retire guide' and register its URL under another id." in detail
+
+
+def test_a_job_whose_sequence_no_store_keeps_is_given_up_without_a_visit(engine: Engine, tmp_path: Path) -> None:
+    begin_week(engine.store, MONDAY, now=MONDAY)
+    spoil(tmp_path, "jobs", "link-00000", sequence=MAX_SEQUENCE + 1)
+    run = engine.observe()
+    assert (run.state, run.expected) == (RunState.CLOSED, 4)
+    assert sorted(engine.progress.ends.values()) == ["abandoned", "reachable", "reachable", "reachable"]
+    job = engine.store.get_job(run.run_id, "link-00000")
+    assert job is not None
+    assert (job.reason, engine.clock.now() - MONDAY < timedelta(minutes=1)) == (Reason.LINK_DAMAGED, True)
+    spoil(tmp_path, "links", "link-00000", last_sequence=MAX_SEQUENCE)
+    done = redrive(engine.store, [f"{run.run_id}:link-00000"], now=engine.clock.now())
+    assert (done.jobs, [why for why in done.refused.values() if "has no sequence left" not in why]) == ([], [])
+    assert len(list(engine.store.runs())) == 1
 
 
 # registering

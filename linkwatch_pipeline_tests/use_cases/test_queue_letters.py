@@ -97,7 +97,8 @@ def test_a_check_by_hand_that_can_be_made_is_sent_again(office: Office) -> None:
     ("link_id", "sequence", "config_version", "why"),
     [
         ("nolink", 0, 1, "its link is not known here"),
-        ("guide", 999_999_999_999, 1, "its sequence is above 9999999999"),
+        ("guide", 999_999_999_999, 1, "its sequence 999999999999 is beyond what a store keeps"),
+        ("guide", 9_999_999_999, 1, "its sequence 9999999999 leaves too few for later checks"),
         ("guide", 7, 2, "its link was changed since it was sent"),
         ("guide", 0, 1, "its sequence belongs to another job"),  # the run's, which is pending
         ("retired", 7, 1, "its link is retired"),

@@ -54,6 +54,7 @@ from linkwatch_pipeline.domain.notices import Notice
 from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord, JobStatus, hand_job_id
+from linkwatch_pipeline.domain.sequences import check_sequence
 from linkwatch_pipeline.domain.service_changes import JOB_PREFIX
 from linkwatch_pipeline.domain.timestamps import WEEK, format_utc
 from linkwatch_pipeline.domain.transitions import Transition
@@ -98,6 +99,8 @@ class DynamoHistory:
     _clock: Clock
 
     def record(self, observation: Observation, *, default_confirm: int, now: datetime) -> Recorded:
+        check_sequence(observation.sequence)
+
         def attempt() -> Recorded:
             read = self._read_for(observation)
             plan = read.plan(observation, default_confirm=default_confirm, now=now)

@@ -12,7 +12,8 @@ from typing import Any
 from linkwatch_pipeline.adapters.store.rows import LINKS
 from linkwatch_pipeline.adapters.store.table import R, Table, Undecodable
 from linkwatch_pipeline.domain.errors import DamagedRecord, StoreError
-from linkwatch_pipeline.domain.links import MAX_SEQUENCE, Link
+from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.domain.sequences import MAX_SEQUENCE
 
 Key = tuple[str, str]
 # As boto3's client takes and gives it: {"pk": {"S": "LINK#guide"}, ...}.

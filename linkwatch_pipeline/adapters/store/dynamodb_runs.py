@@ -27,6 +27,7 @@ from linkwatch_pipeline.adapters.store.rows import RUNS
 from linkwatch_pipeline.domain.errors import NotFound
 from linkwatch_pipeline.domain.links import Allocation, AllocationSlot, Link
 from linkwatch_pipeline.domain.runs import Ruling, Run, RunCounts, RunState, gives_way
+from linkwatch_pipeline.domain.sequences import has_next_sequence, next_sequence
 from linkwatch_pipeline.ports import Damaged
 
 
@@ -170,11 +171,11 @@ def _allocation(stored: Link, link: Link, slot: AllocationSlot, run_id: str) -> 
     held = stored.allocations.get(slot)
     if held is not None and held.run_id == run_id:
         return held, None
-    if _configured(stored) != _configured(link):
+    if _configured(stored) != _configured(link) or not has_next_sequence(stored):
         return None, None
     allocation = Allocation(
         run_id=run_id,
-        sequence=stored.highest_sequence + 1,
+        sequence=next_sequence(stored),
         host=stored.host,
         config_version=stored.config_version,
     )

@@ -21,11 +21,13 @@ from typing import Any, NoReturn
 from linkwatch_pipeline.adapters.store.rows import TABLES, table_of
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.domain.json_text import read_json
+from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.notices import Notice, bounded
+from linkwatch_pipeline.domain.observations import Observation
+from linkwatch_pipeline.domain.sequences import MAX_MOVED_SEQUENCE, MAX_SEQUENCE
 from linkwatch_pipeline.ports import StoredRecord
 
 VERSION = 1
-_MEND = "Export it again."
 
 
 def write_history(path: Path, records: Iterable[StoredRecord], *, source: str) -> int:
@@ -84,6 +86,8 @@ def check_history(path: Path) -> str:
     end = _document(path, last).get("end")
     if source is None or end != {"records": count - 1, "sha256": digest.hexdigest()}:
         _refuse(path, "is cut or was changed")
+    for _ in read_history(path):
+        pass  # what is refused is refused before anything is written
     return source
 
 
@@ -94,11 +98,22 @@ def read_history(path: Path) -> Iterator[StoredRecord]:
         if (table := TABLES.get(name)) is not None:
             try:
                 record = table.decode([fields.get(column) for column in table.columns])
-                yield bounded(record) if isinstance(record, Notice) else record
             except (TypeError, ValueError, KeyError, AttributeError) as error:
                 _refuse(path, f"has a record of {name} that cannot be read ({error})")
+            if (problem := _sequence_problem(record)) is not None:
+                _refuse(path, problem, "Retire that link where it was exported, and export again.")
+            yield bounded(record) if isinstance(record, Notice) else record
         elif name not in ("linkwatch_history", "end"):
             _refuse(path, f"has records of {name!r}, which this linkwatch does not know")
+
+
+def _sequence_problem(record: StoredRecord) -> str | None:
+    """What is the matter with a record whose sequence a store could not keep, or that leaves a link too few."""
+    if isinstance(record, Observation) and record.sequence > MAX_SEQUENCE:
+        return f"has an observation of link {record.link_id!r} with sequence {record.sequence}, above {MAX_SEQUENCE}"
+    if isinstance(record, Link) and record.retired_at is None and record.highest_sequence > MAX_MOVED_SEQUENCE:
+        return f"has link {record.id!r} with sequence {record.highest_sequence}, which leaves too few for later checks"
+    return None
 
 
 def _source(path: Path, line: bytes) -> str:
@@ -128,5 +143,5 @@ def _document(path: Path, line: bytes) -> dict[str, Any]:
     return document
 
 
-def _refuse(path: Path, problem: str) -> NoReturn:
-    raise InvalidInput("FILE", f"{path} {problem}", _MEND)
+def _refuse(path: Path, problem: str, mend: str = "Export it again.") -> NoReturn:
+    raise InvalidInput("FILE", f"{path} {problem}", mend)

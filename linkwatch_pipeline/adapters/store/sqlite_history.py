@@ -23,6 +23,7 @@ from linkwatch_pipeline.domain.links import in_brief
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.recording import Recorded, RecordPlan, plan_record
 from linkwatch_pipeline.domain.runs import HostChain, JobRecord
+from linkwatch_pipeline.domain.sequences import check_sequence
 from linkwatch_pipeline.domain.timestamps import WEEK, format_utc
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import ExportedWeek
@@ -37,6 +38,8 @@ class SqliteHistory:
     _database: Database
 
     def record(self, observation: Observation, *, default_confirm: int, now: datetime) -> Recorded:
+        check_sequence(observation.sequence)
+
         with self._database.transaction() as write:
             link = write.get(LINKS, observation.link_id)
             if link is None:

@@ -26,6 +26,7 @@ from linkwatch_pipeline.domain.runs import (
     RunState,
     gives_way,
 )
+from linkwatch_pipeline.domain.sequences import has_next_sequence, next_sequence
 from linkwatch_pipeline.domain.timestamps import format_utc
 from linkwatch_pipeline.ports import Damaged
 
@@ -243,11 +244,11 @@ def _allocate(write: Transaction, link: Link, slot: AllocationSlot, run_id: str)
     held = stored.allocations.get(slot)
     if held is not None and held.run_id == run_id:
         return held
-    if _configured(stored) != _configured(link):
+    if _configured(stored) != _configured(link) or not has_next_sequence(stored):
         return None
     allocation = Allocation(
         run_id=run_id,
-        sequence=stored.highest_sequence + 1,
+        sequence=next_sequence(stored),
         host=stored.host,
         config_version=stored.config_version,
     )
