@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
@@ -34,7 +35,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import (
     Put,
 )
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
-from linkwatch_pipeline.domain.timestamps import format_utc
+from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
 from linkwatch_pipeline.ports import Clock
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ T = TypeVar("T")
 View = Callable[[Item | None], Item | None]
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _JOURNAL, _NEXT = "pending", "next"
+_BATCHES = "BATCHES"  # names the journals that are not settled, so that nobody has to look for them at every link
+_GIVEN_UP_AFTER = timedelta(hours=1)  # 10,000 links take half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Journal:
 
     def write(self, changes: Sequence[Change]) -> None:
         """All changes or none. Raises StaleWrite if one of the items is not as it was read any more."""
+        self._end_forgotten()
         operations = [(change, operation) for change in changes for operation in change.operations()]
         if len(operations) > MOST_IN_TRANSACTION or _bytes(only for _, only in operations) > BYTES_IN_TRANSACTION:
             self._write_in_steps(changes)
@@ -81,6 +85,21 @@ class Journal:
             self._table.write([operation for _, operation in operations])
         except Conflict as conflict:
             raise stale(operations[conflict.failed[0]][0].called) from conflict
+
+    def unfinished_since(self) -> datetime | None:
+        """When the oldest batch was begun that is neither written nor given up; None if there is none."""
+        batches = {_journal_key(text_of(item, "sk")): item for item in self._table.query(_BATCHES)}
+        journals = self._table.get_many(batches) if batches else {}
+        is_open = (key for key, journal in journals.items() if text_of(journal, "state") == _OPEN)
+        return min((parse_utc(text_of(batches[key], "begun_at")) for key in is_open), default=None)
+
+    def _end_forgotten(self) -> None:
+        """Give up what somebody else began long ago: nobody would repeat it, and the next one begins anew."""
+        long_ago = format_utc(self._clock.now() - _GIVEN_UP_AFTER)
+        old = [item for item in self._table.query(_BATCHES) if text_of(item, "begun_at") < long_ago]
+        for item in old:
+            self._ended(text_of(item, "sk"))
+        self._table.delete_many(map(key_of, old))
 
     def visible(self, item: Item | None) -> Item | None:
         """What counts of an item as it was read: the item itself unless it is marked.
@@ -128,8 +147,9 @@ class Journal:
 
     def _write_in_steps(self, changes: Sequence[Change]) -> None:
         journal = self._table.new_id()
-        begun: Item = {**key_attributes(_journal_key(journal)), "begun_at": text(format_utc(self._clock.now()))}
-        self._table.put({**begun, "state": text(_OPEN)}, was=None)
+        begun = {"begun_at": text(format_utc(self._clock.now()))}
+        opened = {**key_attributes(_journal_key(journal)), **begun, "state": text(_OPEN)}
+        self._table.transact([Put(opened, None), Entry({**key_attributes((_BATCHES, journal)), **begun})])
         try:
             for group in _groups(changes, lambda change: change.marks(journal)):
                 self._mark(group, journal)
@@ -174,7 +194,7 @@ class Journal:
             found = self._table.get_many(keys[start : start + MOST_IN_TRANSACTION // 4]).values()
             marked = [item for item in found if item.get(_JOURNAL) == text(journal)]
             self._settle_marked(marked, state)
-        self._table.delete_many([_journal_key(journal)])
+        self._table.delete_many([_journal_key(journal), (_BATCHES, journal)])
 
     def _settle_marked(self, marked: Sequence[Item], state: str) -> None:
         """Take the marks off. Items that somebody else was at meanwhile are left as he leaves them."""

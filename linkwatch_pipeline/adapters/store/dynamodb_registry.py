@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     HOST_LIST,
@@ -59,6 +60,9 @@ class DynamoRegistry:
             raise
         with suppress(StoreError):  # all of it is true already
             self._parts.forget_replaced(changes)
+
+    def unfinished_since(self) -> datetime | None:
+        return self._journal.unfinished_since()
 
     def get_link(self, link_id: str, *, brief: bool = False) -> Link | None:
         def attempt() -> Link | None:

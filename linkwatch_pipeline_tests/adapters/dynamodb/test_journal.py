@@ -12,8 +12,9 @@ import pytest
 
 from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 from linkwatch_pipeline.domain.links import AllocationSlot, Link, Owner
-from linkwatch_pipeline_tests.builders import RUN_ID, a_link
-from linkwatch_pipeline_tests.cloud.tables import store_on
+from linkwatch_pipeline.use_cases.watch_health import watch_health
+from linkwatch_pipeline_tests.builders import RUN_ID, a_link, after
+from linkwatch_pipeline_tests.cloud.tables import StandingClock, store_on
 
 SRE = Owner(team="sre", address="sre@example.com")
 OLD = tuple(a_link(f"old-{n:03}", f"https://o{n}.example.com/", owner="sre") for n in range(60))
@@ -69,6 +70,35 @@ def test_a_listing_asks_for_the_journal_once(client: Any, half: DynamoStore) -> 
             assert sorted(listing(), key=lambda link: link.id) == list(OLD)
         assert calls["GetItem"] == 1
         assert sum(calls.values()) <= 4  # one page of entries, two batches of links
+
+
+def test_health_hears_of_it_until_the_batch_is_repeated(client: Any, name: str, half: DynamoStore) -> None:
+    clock = StandingClock(after(minutes=6))
+    later = store_on(client, name, clock=clock)
+    assert "batch_unfinished" not in codes(half, StandingClock(after(minutes=4)))
+    assert "batch_unfinished" in codes(later, clock)
+    save(later)
+    assert later.unfinished_since() is None
+
+
+@pytest.mark.parametrize(("minutes", "ended"), [(59, False), (61, True)])
+def test_any_change_an_hour_later_ends_it(client: Any, name: str, half: DynamoStore, minutes: int, ended: bool) -> None:
+    later = store_on(client, name, clock=StandingClock(after(minutes=minutes)))
+    later.save_link(a_link(), replaces=None)
+    assert (half.unfinished_since() is None) == ended
+    assert seen(half) == [a_link(), *OLD]
+    if ended:
+        assert not list(
+            client.query(
+                TableName=name,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": "BATCHES"}},
+            )["Items"]
+        )
+
+
+def codes(store: DynamoStore, clock: StandingClock) -> list[str]:
+    return [finding.code for finding in watch_health(store, None, clock=clock, only_reads=True)]
 
 
 def test_who_repeats_the_batch_settles_what_was_left_in_groups(client: Any, half: DynamoStore) -> None:
