@@ -15,7 +15,7 @@ from linkwatch_pipeline.domain.timestamps import format_seconds
 FRESH_FOR = timedelta(days=14, hours=6)
 # More than what clocks that are set by the network differ by; less than what rests between visits stand.
 CLOCKS_MAY_DIFFER = timedelta(seconds=30)
-# 10,000 links take half a minute; one look sees nobody who is merely at it.
+# 10,000 links take half a minute: who is merely at it is no finding.
 BATCH_TAKES = timedelta(minutes=5)
 # Two looks, each five minutes after the one before.
 HEARTBEAT_LOST_AFTER = timedelta(minutes=10)

@@ -94,7 +94,7 @@ class Journal:
         return min((parse_utc(text_of(batches[key], "begun_at")) for key in is_open), default=None)
 
     def _end_forgotten(self) -> None:
-        """Give up what somebody else began long ago: nobody would repeat it, and the next one begins anew."""
+        """Give up what somebody began long ago, so that `health` does not warn for ever if nobody repeats it."""
         long_ago = format_utc(self._clock.now() - _GIVEN_UP_AFTER)
         old = [item for item in self._table.query(_BATCHES) if text_of(item, "begun_at") < long_ago]
         for item in old:
