@@ -15,6 +15,8 @@ from linkwatch_pipeline.domain.timestamps import format_seconds
 FRESH_FOR = timedelta(days=14, hours=6)
 # More than what clocks that are set by the network differ by; less than what rests between visits stand.
 CLOCKS_MAY_DIFFER = timedelta(seconds=30)
+# 10,000 links take half a minute: who is merely at it is no finding.
+BATCH_TAKES = timedelta(minutes=5)
 # Two looks, each five minutes after the one before.
 HEARTBEAT_LOST_AFTER = timedelta(minutes=10)
 
@@ -33,6 +35,7 @@ def verdict(facts: HealthFacts) -> tuple[Finding, ...]:
             *_unseen_links(facts),
             *_clocks(facts),
             *_damaged(facts),
+            *_batch(facts),
         ]
     )
 
@@ -137,6 +140,19 @@ def _damaged(facts: HealthFacts) -> Iterable[Finding]:
             subject=record,
             detail=f"{detail} Until it is mended it is left out: what it says is neither checked nor told.",
             since=facts.now,
+        )
+
+
+def _batch(facts: HealthFacts) -> Iterable[Finding]:
+    if facts.batch_begun_at is not None and facts.batch_begun_at < facts.now - BATCH_TAKES:
+        yield Finding(
+            code="batch_unfinished",
+            severity=Severity.WARNING,
+            subject="links",
+            detail=f"An import, scan or submission begun at {format_seconds(facts.batch_begun_at)} is unfinished, and "
+            "nothing of it counts. If nobody is at it any more, repeat it. If it shall not be, registering, changing "
+            "or retiring any link ends it, an hour after it began.",
+            since=facts.batch_begun_at,
         )
 
 

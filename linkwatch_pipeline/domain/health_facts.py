@@ -65,6 +65,7 @@ class HealthFacts:
     `runs` are the runs of the current week, and older ones that are open, held or not ruled on; `missed_weeks` the
     weeks that nobody ran. `unsettled` are the notices that are neither sent nor settled otherwise. `newest` is the
     latest moment that any process wrote into what was read. `damaged` are the records that the facts leave out.
+    `batch_begun_at` is when many links began to be written, all or none, that are not written yet.
     `queue_problem` says why the queue of all workers, or that of its dead letters, cannot do its work.
     """
 
@@ -82,4 +83,5 @@ class HealthFacts:
     unseen: UnseenLinks = UnseenLinks()
     newest: Stamp | None = None
     damaged: tuple[DamagedRecord, ...] = ()
+    batch_begun_at: datetime | None = None
     queue_problem: str | None = None

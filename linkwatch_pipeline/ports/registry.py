@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from linkwatch_pipeline.domain.links import Link, Owner
@@ -32,6 +33,13 @@ class RegistryStore(Protocol):
             links: each with the link as it was read, None to create it. A link id stands there once.
         Raises: StaleWrite if a stored link is not as it was read any more (or exists already), or a team has another
             address.
+        """
+        ...
+
+    def unfinished_since(self) -> datetime | None:
+        """When the oldest `save_registry` began that is still writing, or was killed; None if there is none.
+
+        Nothing of it counts. A later `save_registry` of one of its links, or any after an hour, ends it.
         """
         ...
 

@@ -100,6 +100,7 @@ def gather_facts(store: Store, *, now: datetime, surveyor: Surveyor, damage: Dam
         unseen=links.unseen,
         newest=max(_stamps(current, progress, unsettled), key=lambda stamp: stamp.at, default=None),
         damaged=damage.records,
+        batch_begun_at=store.unfinished_since(),
     )
 
 

@@ -57,6 +57,22 @@ def test_every_bad_row_is_named_and_nothing_is_written(terminal: Terminal, folde
     assert "docs" not in terminal.fine("owner", "--list").out
 
 
+def test_the_same_fault_of_many_rows_is_told_once_and_of_many_faults_the_first(
+    terminal: Terminal, folder: Path
+) -> None:
+    rows = [f"a{n},https://docs.python.org/{n},{'nobody' if n % 2 else 'noone'}," for n in range(100)]
+    bad = [f"b{n},ftp://docs.python.org/{n},docs,d@example.com" for n in range(30)]
+    (folder / "links.csv").write_text("\n".join(["link_id,url,owner,notify", *rows, *bad, ""]))
+    said = terminal.run("import", "links.csv")
+    assert said.code == 2
+    lines = said.err.splitlines()
+    mend = "give its address in 'notify', or run 'linkwatch owner'"
+    assert lines[0] == f"links.csv:2: owner: there is no owner 'noone'; {mend} (also on lines 4, 6, 8 and 46 more)"
+    assert lines[1] == f"links.csv:3: owner: there is no owner 'nobody'; {mend} (also on lines 5, 7, 9 and 46 more)"
+    assert lines[-1] == "linkwatch: links.csv has something wrong on 130 lines; nothing was written."
+    assert len([line for line in lines if ": url: " in line]) <= 21
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
@@ -34,13 +35,16 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import (
     Put,
 )
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError
-from linkwatch_pipeline.domain.timestamps import format_utc
+from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc
 from linkwatch_pipeline.ports import Clock
 
 T = TypeVar("T")
 
+View = Callable[[Item | None], Item | None]
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _JOURNAL, _NEXT = "pending", "next"
+_BATCHES = "BATCHES"  # names the journals that are not settled, so that nobody has to look for them at every link
+_GIVEN_UP_AFTER = timedelta(hours=1)  # 10,000 links take half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Journal:
 
     def write(self, changes: Sequence[Change]) -> None:
         """All changes or none. Raises StaleWrite if one of the items is not as it was read any more."""
+        self._end_forgotten()
         operations = [(change, operation) for change in changes for operation in change.operations()]
         if len(operations) > MOST_IN_TRANSACTION or _bytes(only for _, only in operations) > BYTES_IN_TRANSACTION:
             self._write_in_steps(changes)
@@ -81,29 +86,70 @@ class Journal:
         except Conflict as conflict:
             raise stale(operations[conflict.failed[0]][0].called) from conflict
 
+    def unfinished_since(self) -> datetime | None:
+        """When the oldest batch was begun that is neither written nor given up; None if there is none."""
+        batches = {_journal_key(text_of(item, "sk")): item for item in self._table.query(_BATCHES)}
+        journals = self._table.get_many(batches) if batches else {}
+        is_open = (key for key, journal in journals.items() if text_of(journal, "state") == _OPEN)
+        return min((parse_utc(text_of(batches[key], "begun_at")) for key in is_open), default=None)
+
+    def _end_forgotten(self) -> None:
+        """Give up what somebody began long ago, so that `health` does not warn for ever if nobody repeats it."""
+        long_ago = format_utc(self._clock.now() - _GIVEN_UP_AFTER)
+        old = [item for item in self._table.query(_BATCHES) if text_of(item, "begun_at") < long_ago]
+        for item in old:
+            self._ended(text_of(item, "sk"))
+        self._table.delete_many(map(key_of, old))
+
     def visible(self, item: Item | None) -> Item | None:
         """What counts of an item as it was read: the item itself unless it is marked.
 
         Nothing is written, so that whoever may only read can read everything. Who writes the item next settles it.
         """
-        while item is not None and _JOURNAL in item:
-            journal = self._table.get(_journal_key(text_of(item, _JOURNAL)))
-            if journal is not None:
-                return _content(item, _COMMITTED if text_of(journal, "state") == _COMMITTED else _ABORTED)
-            item = self._table.get(key_of(item))  # its journal is gone: it was settled since it was read
-        return item
+        return self.view()(item)
+
+    def view(self) -> View:
+        """`visible` for the items of one listing: each journal is asked for once, however many items name it.
+
+        One that was open when it was asked for stays so for this listing, which is no snapshot anyway.
+        """
+        states: dict[str, str] = {}
+
+        def visible(item: Item | None) -> Item | None:
+            while item is not None and is_marked(item):
+                name = text_of(item, _JOURNAL)
+                if name not in states and (journal := self._table.get(_journal_key(name))) is not None:
+                    states[name] = text_of(journal, "state")
+                if name in states:
+                    return _content(item, _COMMITTED if states[name] == _COMMITTED else _ABORTED)
+                item = self._table.get(key_of(item))  # its journal is gone: it was settled since it was read
+            return item
+
+        return visible
 
     def settled(self, key: Key) -> Item | None:
         """The item, free of marks, for somebody who is going to write it: who is still writing it has to give up."""
         item = self._table.get(key)
-        while item is not None and _JOURNAL in item:
-            item = self._settled(item, self._ended(item))
-        return item
+        return self.settled_many([item]).get(key) if item is not None else None
+
+    def settled_many(self, items: Iterable[Item]) -> dict[Key, Item]:
+        """As `settled`, of items as they were read. Those of one journal are settled together, not each by itself."""
+        found = {key_of(item): item for item in items}
+        while marked := [item for item in found.values() if is_marked(item)]:
+            for name in dict.fromkeys(text_of(item, _JOURNAL) for item in marked):
+                state = self._ended(name)
+                if state is not None:  # else it is gone: the items were settled since they were read
+                    self._settle_marked([item for item in marked if text_of(item, _JOURNAL) == name], state)
+            for item in marked:
+                del found[key_of(item)]
+            found.update(self._table.get_many(map(key_of, marked)))
+        return found
 
     def _write_in_steps(self, changes: Sequence[Change]) -> None:
         journal = self._table.new_id()
-        begun: Item = {**key_attributes(_journal_key(journal)), "begun_at": text(format_utc(self._clock.now()))}
-        self._table.put({**begun, "state": text(_OPEN)}, was=None)
+        begun = {"begun_at": text(format_utc(self._clock.now()))}
+        opened = {**key_attributes(_journal_key(journal)), **begun, "state": text(_OPEN)}
+        self._table.transact([Put(opened, None), Entry({**key_attributes((_BATCHES, journal)), **begun})])
         try:
             for group in _groups(changes, lambda change: change.marks(journal)):
                 self._mark(group, journal)
@@ -147,28 +193,21 @@ class Journal:
         for start in range(0, len(keys), MOST_IN_TRANSACTION // 4):  # an item and at most three entries each
             found = self._table.get_many(keys[start : start + MOST_IN_TRANSACTION // 4]).values()
             marked = [item for item in found if item.get(_JOURNAL) == text(journal)]
-            for group in _groups(marked, lambda item: _settling(item, state)):
-                self._settle_group(group, state)
-        self._table.delete_many([_journal_key(journal)])
+            self._settle_marked(marked, state)
+        self._table.delete_many([_journal_key(journal), (_BATCHES, journal)])
 
-    def _settle_group(self, marked: Sequence[Item], state: str) -> None:
-        operations = [operation for item in marked for operation in _settling(item, state)]
-        try:
-            self._table.transact(operations)
-        except Conflict:  # somebody else was at some of them
-            for item in marked:
-                self._settled(item, state)
+    def _settle_marked(self, marked: Sequence[Item], state: str) -> None:
+        """Take the marks off. Items that somebody else was at meanwhile are left as he leaves them."""
+        for group in _groups(marked, lambda item: _settling(item, state)):
+            try:
+                self._table.transact([operation for item in group for operation in _settling(item, state)])
+            except Conflict:
+                for item in group if len(group) > 1 else ():
+                    with suppress(Conflict):
+                        self._table.transact(_settling(item, state))
 
-    def _settled(self, item: Item, state: str | None) -> Item | None:
-        """The item without its mark, written so unless somebody else was faster."""
-        if state is not None:
-            with suppress(Conflict):
-                self._table.transact(_settling(item, state))
-        return self._table.get(key_of(item))
-
-    def _ended(self, item: Item) -> str | None:
-        """What its journal, ended now, says of a marked item; None if that is gone: the item is settled by then."""
-        name = text_of(item, _JOURNAL)
+    def _ended(self, name: str) -> str | None:
+        """What a journal, ended now, says of the items that name it; None if it is gone: they are settled by then."""
         found = self._table.get(_journal_key(name))
         if found is None:
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from linkwatch_pipeline.adapters.store.dynamodb_items import (
     HOST_LIST,
@@ -23,7 +24,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     owner_key,
     split_host_entry,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, is_marked, stale
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Change, Journal, View, stale
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, chunks
@@ -60,6 +61,9 @@ class DynamoRegistry:
         with suppress(StoreError):  # all of it is true already
             self._parts.forget_replaced(changes)
 
+    def unfinished_since(self) -> datetime | None:
+        return self._journal.unfinished_since()
+
     def get_link(self, link_id: str, *, brief: bool = False) -> Link | None:
         def attempt() -> Link | None:
             item = self._journal.visible(self._table.get(link_key(link_id)))
@@ -70,18 +74,21 @@ class DynamoRegistry:
         return self._table.patience.until_undisturbed(attempt)
 
     def links(self, *, owner: str | None = None, damaged: Damaged | None = None) -> Iterator[Link]:
+        visible = self._journal.view()
         if owner is None:
-            return self._existing((entry["sk"]["S"] for entry in self._table.query(LINK_LIST)), damaged)
+            return self._existing((entry["sk"]["S"] for entry in self._table.query(LINK_LIST)), damaged, visible)
         entries = self._table.query(f"OWNER#{owner}", prefix="LINK#")
         ids = (entry["sk"]["S"].removeprefix("LINK#") for entry in entries)
-        return (link for link in self._existing(ids, damaged) if link.owner == owner)
+        return (link for link in self._existing(ids, damaged, visible) if link.owner == owner)
 
     def links_by_host(
         self, *, after_host: str | None = None, brief: bool = False, damaged: Damaged | None = None
     ) -> Iterator[Link]:
+        visible = self._journal.view()
         entries = self._table.query(HOST_LIST, after=None if after_host is None else behind_host(after_host))
         for chunk in chunks((split_host_entry(entry) for entry in entries), MOST_IN_GET):
-            links = {link.id: link for link in self._existing((id_ for _, id_ in chunk), damaged, brief=brief)}
+            found = self._existing((id_ for _, id_ in chunk), damaged, visible, brief=brief)
+            links = {link.id: link for link in found}
             for host, link_id in chunk:
                 # A link that moved has left an entry on its old host.
                 if link_id in links and links[link_id].host == host:
@@ -100,16 +107,19 @@ class DynamoRegistry:
         return decode(OWNERS, item) if item is not None else None
 
     def owners(self) -> Iterator[Owner]:
+        visible = self._journal.view()
         for item in self._table.query(OWNER_LIST):
-            if (seen := self._journal.visible(item)) is not None:
+            if (seen := visible(item)) is not None:
                 yield decode(OWNERS, seen)
 
-    def _existing(self, link_ids: Iterable[str], damaged: Damaged | None, *, brief: bool = False) -> Iterator[Link]:
+    def _existing(
+        self, link_ids: Iterable[str], damaged: Damaged | None, visible: View, *, brief: bool = False
+    ) -> Iterator[Link]:
         """The links that there are, in the order of their ids as given."""
         for chunk in chunks(link_ids, MOST_IN_GET):
             found = self._table.get_many(link_key(link_id) for link_id in chunk)
-            visible = readable((found.get(link_key(link_id)) for link_id in chunk), self._journal.visible, damaged)
-            items = [item for item in visible if item is not None]
+            seen = readable((found.get(link_key(link_id)) for link_id in chunk), visible, damaged)
+            items = [item for item in seen if item is not None]
             if brief:
                 yield from readable(items, lambda item: in_brief(link_of(item)), damaged)
                 continue
@@ -132,11 +142,9 @@ class DynamoRegistry:
         return None
 
     def _link_changes(self, links: Sequence[tuple[Link, Link | None]]) -> Iterator[Change]:
-        items = self._table.get_many(link_key(link.id) for link, _ in links)
+        items = self._journal.settled_many(self._table.get_many(link_key(link.id) for link, _ in links).values())
         for link, replaces in links:
             item = items.get(link_key(link.id))
-            if item is not None and is_marked(item):
-                item = self._journal.settled(link_key(link.id))
             stored = self._stored(link, item) if item is not None else None
             _check_as_read(link, replaces, stored)
             yield Change(self._parts.item_of(link, was=item, stored=stored), item, f"link {link.id!r}")

@@ -19,7 +19,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     number,
     run_key,
 )
-from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal, is_marked
+from linkwatch_pipeline.adapters.store.dynamodb_journal import Journal
 from linkwatch_pipeline.adapters.store.dynamodb_parts import LinkParts
 from linkwatch_pipeline.adapters.store.dynamodb_table import MOST_IN_GET, DynamoTable, Entry, Put, chunks
 from linkwatch_pipeline.adapters.store.readable import readable
@@ -76,7 +76,7 @@ class DynamoRuns:
     def allocate(self, links: Sequence[Link], slot: AllocationSlot, run_id: str) -> list[Allocation | None]:
         allocated: list[Allocation | None] = []
         for chunk in chunks(links, MOST_IN_GET):
-            items = self._table.get_many(link_key(link.id) for link in chunk)
+            items = self._journal.settled_many(self._table.get_many(link_key(link.id) for link in chunk).values())
             for link in chunk:
                 allocated.append(self._allocate(link, slot, run_id, items.get(link_key(link.id))))
         return allocated
@@ -141,8 +141,6 @@ class DynamoRuns:
 
         def attempt() -> Allocation | None:
             item = begun.pop() if begun else self._journal.settled(link_key(link.id))
-            if item is not None and is_marked(item):
-                item = self._journal.settled(link_key(link.id))
             if item is None:
                 return None
             allocation, changed = _allocation(link_of(item), link, slot, run_id)
