@@ -19,7 +19,7 @@ def read_json(text: str | bytes, *, of_fields: OfFields | None = None) -> Any:
     Half a character (a lone surrogate) is something that no store, mail or answer can hold.
     """
     written = text if isinstance(text, str) else text.decode()
-    content = read_json_of_fields(written, of_fields=of_fields)
+    content = parse_json(written, of_fields=of_fields)
     if _SURROGATE.search(written) is not None:
         try:
             json.dumps(content, ensure_ascii=False).encode()
@@ -28,8 +28,8 @@ def read_json(text: str | bytes, *, of_fields: OfFields | None = None) -> Any:
     return content
 
 
-def read_json_of_fields(text: str, *, of_fields: OfFields | None = None) -> Any:
-    """As `read_json`, for whoever looks at the characters of each field, to name the one that is wrong."""
+def parse_json(text: str, *, of_fields: OfFields | None = None) -> Any:
+    """As `read_json`, half characters and all: for whoever looks at each field, to name the one that is wrong."""
     try:
         return json.loads(text, object_pairs_hook=of_fields)
     except RecursionError:

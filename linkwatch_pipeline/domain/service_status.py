@@ -17,7 +17,7 @@ from uuid import UUID, uuid5
 
 from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.fetching import FetchResult
-from linkwatch_pipeline.domain.json_text import read_json, read_json_of_fields
+from linkwatch_pipeline.domain.json_text import parse_json, read_json
 from linkwatch_pipeline.domain.reasons import Reason
 from linkwatch_pipeline.domain.timestamps import format_seconds, require_utc
 
@@ -158,7 +158,7 @@ def decode_check(body: str) -> ServiceCheck:
     if len(body) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInput("message", f"it is longer than {MAX_MESSAGE_CHARACTERS} characters", "Send one check each.")
     try:
-        content = read_json_of_fields(body)
+        content = parse_json(body)
     except ValueError:
         raise InvalidInput("message", "it is not JSON", f"Send an object with {', '.join(_FIELDS)}.") from None
     if not isinstance(content, dict):
