@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.adapters.event_loop import CoroutineRunner
 from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.bootstrap.alarms import open_alarm_memory
 from linkwatch_pipeline.bootstrap.identity import new_worker
@@ -36,6 +36,8 @@ from linkwatch_pipeline.use_cases.watch_health import watch_health
 @dataclass(frozen=True, kw_only=True)
 class App(Parts):
     """One home at work. Use it as a context manager, so that the store is closed."""
+
+    coroutines: CoroutineRunner = field(default_factory=CoroutineRunner)
 
     @contextmanager
     def sole_runner(self) -> Iterator[str]:
@@ -84,8 +86,13 @@ class App(Parts):
         Args:
             worker: as `sole_runner` named this process.
             tell: told how far a run is that others work on; None tells `progress`.
+        Raises: KeyboardInterrupt once `stop` was called.
         """
-        asyncio.run(self._follow(run, hosts, worker, tell) if self.on_aws else self._work(run, hosts, worker))
+        self.coroutines.run(self._follow(run, hosts, worker, tell) if self.on_aws else self._work(run, hosts, worker))
+
+    def stop(self) -> None:
+        """End `observe` soon, and let it not begin again. For another thread than the one that observes."""
+        self.coroutines.stop()
 
     async def _work(self, run: Run, hosts: Iterable[str] | None, worker: str) -> None:
         async with self.checking(worker=worker) as parts:

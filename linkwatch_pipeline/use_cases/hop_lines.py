@@ -8,11 +8,8 @@ would wait too long leaves at once, keeps the place, and comes back for the turn
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-from linkwatch_pipeline.ports import Clock
 
 # Someone who is so late for the turn has lost the place: the job may have ended otherwise.
 _PLACE_KEPT_FOR = timedelta(seconds=60)
@@ -91,16 +88,3 @@ class HopLines:
         """The job is over: no line keeps a place for it."""
         for line in self._lines.values():
             line.forget(job_id)
-
-
-async def sleep_until_changed(clock: Clock, at_most: timedelta, changed: asyncio.Event) -> None:
-    """Sleep, but no longer than until the event is set."""
-    sleeping = asyncio.ensure_future(clock.sleep(at_most))
-    waking = asyncio.ensure_future(changed.wait())
-    try:
-        await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        sleeping.cancel()
-        waking.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(sleeping, waking, return_exceptions=True)

@@ -21,7 +21,8 @@ from linkwatch_pipeline.domain.hosts import (
     pausing_until,
 )
 from linkwatch_pipeline.ports import Clock, Fetcher, Progress, RunBlocking, Store
-from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
+from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines
+from linkwatch_pipeline.use_cases.sleeping import sleep_until_changed
 
 HOP_PATIENCE = timedelta(seconds=8)  # waiting for other hosts, per job
 LAST_CONNECTION_AFTER = timedelta(seconds=16)  # of the worker's life

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +22,7 @@ from linkwatch_pipeline.use_cases.check import check_job
 from linkwatch_pipeline.use_cases.dead_letters import settle_dead_letters
 from linkwatch_pipeline.use_cases.dispatch import due_head
 from linkwatch_pipeline.use_cases.host_window import MOST_HELD, HostWindow, count_jobs
+from linkwatch_pipeline.use_cases.sleeping import sleep_until_changed
 from linkwatch_pipeline.use_cases.tick import mended_heads
 from linkwatch_pipeline.use_cases.visit import CheckParts
 
@@ -235,15 +235,7 @@ class LocalWork:
         visible_in = self.queue.next_visible_in()
         if visible_in is not None and visible_in > timedelta(0):
             wait = min(wait, visible_in)
-        sleeping = asyncio.ensure_future(self.parts.clock.sleep(max(wait, timedelta(0))))
-        waking = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            waking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(sleeping, waking, return_exceptions=True)
+        await sleep_until_changed(self.parts.clock, max(wait, timedelta(0)), self._wake)
         self._wake.clear()
 
     def _raise_failures(self, ticking: asyncio.Task[None]) -> None:

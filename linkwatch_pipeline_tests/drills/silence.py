@@ -78,11 +78,12 @@ def _lose_network(home: Desk, account: Account) -> None:
 
 def daemon_killed_on_monday(folder: Path, account: Account) -> None:
     """The process that runs the week is killed on Monday 09:05; `resume` goes on with it at 09:40."""
-    with busy_world(folder / "world", hosts=4, delay=0.3, throttles=False) as world, desk(folder) as home:
+    with busy_world(folder / "world", hosts=4, throttles=False, in_steps=True) as world, desk(folder) as home:
         world.make_home(home.folder, registered_at=MONDAY - timedelta(days=1), story=False)
         env = {"LINKWATCH_OPS_WEBHOOK": home.on_call.url}
+        world.answer_up_to(1)
         running = process.start("run", home.folder, now=after(minutes=4), env=env)
-        world.wait_for_visits(running, 3)
+        world.wait_for_visits(running, 4 + 1)  # so that a host was visited twice: its first visit is recorded
         running.kill()
         running.wait(SECONDS)
         account.step("Monday 09:05: the process is killed with kill -9 in the middle of the run")
@@ -94,6 +95,7 @@ def daemon_killed_on_monday(folder: Path, account: Account) -> None:
             jobs = 4 * LINKS_PER_HOST
             account.check("observations so far, some and not all", 0 < seen < jobs, True)
         account.check("what on-call was told", home.told(), ["unhealthy", "unhealthy"])
+        world.answer_up_to(LINKS_PER_HOST - 1)
         account.step(f"09:40: 'linkwatch resume {RUN_ID}'")
         with _at(home, env, minutes=40) as app:
             run_week(app, MONDAY)

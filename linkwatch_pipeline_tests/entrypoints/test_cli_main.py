@@ -91,10 +91,16 @@ def test_an_output_that_cannot_be_written_is_told(terminal: Terminal) -> None:
     assert done.stderr == "linkwatch: No space left on device.\n"
 
 
-def test_ctrl_c_ends_with_130_and_a_word() -> None:
+ENDLESS_QUERY = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b"
+
+
+@pytest.mark.parametrize("work", ["threading.Event().wait(50)", f"duckdb.execute('{ENDLESS_QUERY}')"])
+def test_ctrl_c_ends_with_130_and_a_word(work: str) -> None:
     program = (
-        "import os, signal, sys; from linkwatch_pipeline.entrypoints.cli import links, main\n"
-        "def interrupted(**_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "import os, signal, sys, threading, duckdb; from linkwatch_pipeline.entrypoints.cli import links, main\n"
+        "def interrupted(**_):\n"
+        "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        f"    {work}\n"
         "links.links.callback = interrupted\n"
         "sys.exit(main(['links']))"
     )

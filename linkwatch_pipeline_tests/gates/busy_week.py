@@ -45,11 +45,20 @@ class BusyWorld:
     def log(self) -> RequestLog:
         return RequestLog([*self.hosts.log.hits, *self.shared.log.hits])
 
-    def wait_for_visits(self, process: subprocess.Popen[Any], visits: int, *, patience: float = 90.0) -> None:
-        """Until so many visits have ended here. Raises AssertionError if the process ends before, or it takes long."""
+    def answer_up_to(self, step: int) -> None:
+        """Let the hosts of a world `in_steps` answer for one page more: from now on for pages `/0` to `/step`."""
+        self.hosts.week = step
+
+    def wait_for_visits(
+        self, process: subprocess.Popen[Any], visits: int, *, step: int = 0, patience: float = 90.0
+    ) -> None:
+        """Until so many visits have ended here that began in this step or later.
+
+        Raises AssertionError if the process ends before, or it takes long (seconds).
+        """
         clock = SystemClock()
         deadline = clock.monotonic() + patience
-        while len(self.log.hits) < visits:
+        while sum(hit.week >= step for hit in self.log.hits) < visits:
             assert clock.monotonic() < deadline, "the run does not get on"
             try:
                 process.wait(timeout=0.005)
@@ -79,8 +88,14 @@ class BusyWorld:
 
 
 @contextmanager
-def busy_world(folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttles: bool = True) -> Iterator[BusyWorld]:
-    """The world; each answer takes about `delay` seconds. With `throttles` one page always answers 429."""
+def busy_world(
+    folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttles: bool = True, in_steps: bool = False
+) -> Iterator[BusyWorld]:
+    """The world; each answer takes about `delay` seconds. With `throttles` one page always answers 429.
+
+    With `in_steps` only page `/0` of each host is answered, and the others keep silent until `answer_up_to`. However
+    slow the machine is, a process cannot get further than it should.
+    """
     for name in ("shared", "hosts"):
         (folder / name).mkdir(parents=True)
     # Two worlds, since a redirect's target has to be known first. Both begin with the same address, so that of the
@@ -92,7 +107,8 @@ def busy_world(folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttl
         for number, name in enumerate(names):
             # Between half and one and a half times the delay: visits end at different moments.
             own_delay = delay * (0.5 + number % 5 / 4)
-            sites[name] = {"pages": _pages(number, own_delay, landing, throttles=throttles)}
+            pages = _pages(number, own_delay, landing, throttles=throttles)
+            sites[name] = {"pages": _in_steps(pages) if in_steps else pages}
         with WorldProcess(sites, folder / "hosts") as world:
             urls = tuple(f"http://{_address(world, name)}{path}" for name in names for path in sites[name]["pages"])
             yield BusyWorld(world, shared, urls)
@@ -112,6 +128,12 @@ def _pages(number: int, delay: float, landing: str, *, throttles: bool) -> dict[
     if throttles and number == _THROTTLING_HOST:
         pages["/0"] = {**_page(429, delay), "headers": {"Retry-After": "1"}}
     return pages
+
+
+def _in_steps(pages: Mapping[str, Page]) -> dict[str, Page]:
+    """Each page later than the one before: the world's weeks are the steps."""
+    silence = {"hostile": "silent"}
+    return {path: {"weeks": [silence] * step + [page]} for step, (path, page) in enumerate(pages.items())}
 
 
 def _page(status: int, delay: float) -> Page:

@@ -32,7 +32,7 @@ LINKWATCH = Path(sys.executable).parent / "linkwatch"
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[BusyWorld]:
-    with busy_world(tmp_path / "world", hosts=HOSTS, delay=0.7, throttles=False) as opened:
+    with busy_world(tmp_path / "world", hosts=HOSTS, throttles=False, in_steps=True) as opened:
         yield opened
 
 
@@ -49,21 +49,23 @@ def home(world: BusyWorld, week: datetime, tmp_path: Path) -> Path:
 
 def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld, week: datetime, home: Path) -> None:
     interrupted = _linkwatch(home, "run")
-    world.wait_for_visits(interrupted, 3)
+    world.wait_for_visits(interrupted, HOSTS)
     interrupted.send_signal(signal.SIGINT)
     _, said = interrupted.communicate(timeout=PATIENCE)
     assert interrupted.returncode == 130
     assert said.splitlines()[-1] == "linkwatch: interrupted; the same command goes on where it stopped."
     assert "Traceback" not in said
 
+    world.answer_up_to(2)
     killed = _linkwatch(home, "run")
-    world.wait_for_visits(killed, len(world.log.hits) + 3)
+    world.wait_for_visits(killed, HOSTS + 1, step=2)  # so that a host was visited twice: its first visit is recorded
     killed.kill()
     killed.communicate(timeout=PATIENCE)
     kill = SystemClock().monotonic()
     with build_app(home, env={}) as app:
         assert 0 < len(list(app.store.observations())) < JOBS
 
+    world.answer_up_to(LINKS_PER_HOST - 1)
     resumed = _linkwatch(home, "resume", weekly_run_id(week))
     _, said = resumed.communicate(timeout=PATIENCE)
     assert resumed.returncode == 0, said
@@ -72,6 +74,7 @@ def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld,
 
 
 def test_of_two_runs_at_once_one_works_and_the_other_says_why_not(world: BusyWorld, week: datetime, home: Path) -> None:
+    world.answer_up_to(LINKS_PER_HOST - 1)
     both = [_linkwatch(home, "run"), _linkwatch(home, "run")]
     said = [process.communicate(timeout=PATIENCE)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 1]

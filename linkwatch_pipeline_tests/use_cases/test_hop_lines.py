@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines, sleep_until_changed
+from linkwatch_pipeline.use_cases.hop_lines import HopLine, HopLines
+from linkwatch_pipeline.use_cases.sleeping import sleep_until_changed
 from linkwatch_pipeline_tests.builders import MONDAY, after
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock, run_virtual
 
@@ -124,28 +125,3 @@ def test_those_who_wait_are_woken_when_somebody_else_may_be_first(happens: str) 
 
     assert run_virtual(scene(), clock) == timedelta(seconds=2)
     assert line.is_first("b")
-
-
-def test_nobody_sleeps_longer_than_said_and_leaves_no_task_behind() -> None:
-    line, clock = a_line("a"), VirtualClock(MONDAY)
-
-    async def scene() -> timedelta:
-        await sleep_until_changed(clock, timedelta(seconds=8), line.changed)
-        assert len(asyncio.all_tasks()) == 1
-        return clock.now() - MONDAY
-
-    assert run_virtual(scene(), clock) == timedelta(seconds=8)
-
-
-def test_a_waiter_that_is_cancelled_leaves_no_task_behind() -> None:
-    line, clock = a_line("a"), VirtualClock(MONDAY)
-
-    async def scene() -> None:
-        waiting = asyncio.create_task(sleep_until_changed(clock, timedelta(seconds=8), line.changed))
-        await clock.sleep(timedelta(seconds=1))
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert len(asyncio.all_tasks()) == 1
-
-    run_virtual(scene(), clock)

@@ -48,6 +48,8 @@ from linkwatch_pipeline.entrypoints.cli.output import complain
 EXIT_NOT_FINE = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
+# What becomes of KeyboardInterrupt in the middle of a query: DuckDB looks for signals itself.
+DUCKDB_INTERRUPTED = "Query interrupted"
 EXIT_BROKEN_PIPE = 141
 
 
@@ -141,8 +143,11 @@ def main(args: Sequence[str] | None = None) -> int:
         complain(_usage_sentence(error))
         return EXIT_REFUSED
     except (KeyboardInterrupt, click.Abort):
-        complain("interrupted; the same command goes on where it stopped.")
-        return EXIT_INTERRUPTED
+        return _interrupted()
+    except RuntimeError as error:
+        if str(error) != DUCKDB_INTERRUPTED:
+            raise
+        return _interrupted()
     except UnicodeEncodeError as error:
         if not any("\udc80" <= character <= "\udcff" for character in error.object):
             raise
@@ -155,6 +160,11 @@ def main(args: Sequence[str] | None = None) -> int:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return EXIT_REFUSED
     return code
+
+
+def _interrupted() -> int:
+    complain("interrupted; the same command goes on where it stopped.")
+    return EXIT_INTERRUPTED
 
 
 def _run(args: list[str]) -> int:

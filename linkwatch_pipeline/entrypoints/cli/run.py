@@ -12,6 +12,7 @@ import click
 from linkwatch_pipeline.domain.errors import InvalidInput, LinkwatchError
 from linkwatch_pipeline.entrypoints.cli import values
 from linkwatch_pipeline.entrypoints.cli.dagster_home import prepare_dagster
+from linkwatch_pipeline.entrypoints.cli.interrupts import call_interruptibly
 from linkwatch_pipeline.entrypoints.cli.opening import look_for_half_an_import, open_app
 from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_table, say
 
@@ -128,10 +129,9 @@ def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[
     resources = {"app": app, "run_lock": worker}
 
     def materialise() -> None:
+        execute = partial(job.execute_in_process, partition_key=key, resources=resources, run_config=quiet)
         try:
-            job.execute_in_process(partition_key=key, instance=instance, resources=resources, run_config=quiet)
-        except dg.DagsterExecutionInterruptedError:
-            raise KeyboardInterrupt from None
+            call_interruptibly(lambda: execute(instance=instance), stop=app.stop)
         except Exception as error:
             if (ours := _our_error(error)) is not None:
                 raise ours from error
