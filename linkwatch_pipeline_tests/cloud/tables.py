@@ -12,6 +12,8 @@ from itertools import count
 from threading import Event
 from typing import Any
 
+from botocore.config import Config
+
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import BUDGET, Patience
@@ -20,6 +22,9 @@ from linkwatch_pipeline.ports import Clock
 from linkwatch_pipeline_tests.builders import MONDAY
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 
+# For an emulator on this machine: a stall of the machine is no silence of DynamoDB.
+PATIENT = CLIENT.merge(Config(connect_timeout=60, read_timeout=60))
+PATIENT_BUDGET = timedelta(seconds=100)
 SMALL_PAGES = 40  # ministack never ends a page by itself
 _numbers = count(1)
 
@@ -62,12 +67,13 @@ def store_on(
     *,
     clock: Clock | None = None,
     page_items: int | None = SMALL_PAGES,
-    budget: timedelta = BUDGET,
+    budget: timedelta | None = None,
     wait: Callable[[timedelta], None] | None = None,
 ) -> DynamoStore:
-    """A store on a client. Without `wait`, waits are a twentieth of what they are outside."""
+    """A store on a client. Without `wait`, waits are a twentieth of what they are outside, and it gives up late."""
     chance = random.Random()  # ids of writes have to differ from those of every other store
     clock = clock if clock is not None else StandingClock()
+    budget = budget or (PATIENT_BUDGET if wait is None else BUDGET)
     patience = Patience(clock=clock, chance=chance, wait=wait or _wait_a_little, budget=budget)
     new_id = partial(_hex_id, chance)
     return DynamoStore(DynamoTable(client, name, patience=patience, new_id=new_id, page_items=page_items), clock)
@@ -75,7 +81,7 @@ def store_on(
 
 def open_store(cloud: Cloud, name: str) -> DynamoStore:
     """Can be pickled with its arguments, so that another process may call it."""
-    return store_on(cloud.client("dynamodb", config=CLIENT), name)
+    return store_on(cloud.client("dynamodb", config=PATIENT), name)
 
 
 def _wait_a_little(duration: timedelta) -> None:
