@@ -29,6 +29,7 @@ from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, hears_silence, serving
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import PATIENCE
 from linkwatch_pipeline_tests.cloud.played_week import Killed, PlayedWeek
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.timed_cloud import TimedCloud
@@ -40,7 +41,7 @@ from linkwatch_pipeline_tests.world.ses_server import Accepted, SesServer
 MAIL = "outbound-emails"
 AFTER_THE_EFFECT = (Fault.CUT_AFTER, Fault.SILENT_AFTER)
 SILENT = (Fault.SILENT_BEFORE, Fault.SILENT_AFTER)
-ONCE = Config(connect_timeout=60, read_timeout=60, retries={"total_max_attempts": 1})
+ONCE = PATIENCE.merge(Config(retries={"total_max_attempts": 1}))
 # How long the clients as released wait for an answer: so much time passes for them.
 READ_TIMEOUTS = {"DynamoDB": 3, "AmazonSQS": 2, "GraniteServiceVersion20100801": 5, "/v2/email": 10}
 SOON = timedelta(minutes=1)  # longer than a function repeats a write; the next one is called later

@@ -12,8 +12,6 @@ from itertools import count
 from threading import Event
 from typing import Any
 
-from botocore.config import Config
-
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
 from linkwatch_pipeline.adapters.store.dynamodb_retry import BUDGET, Patience
@@ -21,9 +19,10 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.ports import Clock
 from linkwatch_pipeline_tests.builders import MONDAY
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import PATIENCE
 
 # For an emulator on this machine: a stall of the machine is no silence of DynamoDB.
-PATIENT = CLIENT.merge(Config(connect_timeout=60, read_timeout=60))
+PATIENT = CLIENT.merge(PATIENCE)
 PATIENT_BUDGET = timedelta(seconds=100)
 SMALL_PAGES = 40  # ministack never ends a page by itself
 _numbers = count(1)

@@ -17,6 +17,7 @@ from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, week_star
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue
 from linkwatch_pipeline_tests.builders import a_link
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.visited_world import HeldPage, VisitedWorld, visited_world
 from linkwatch_pipeline_tests.deploy.templates import read_template, resources
@@ -45,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisitedWorld]:
 
 @pytest.fixture
 def functions(ministack: Cloud, world: VisitedWorld) -> Iterator[Functions]:
-    with functions_on(ministack, world) as made:
+    with patient_clients(), functions_on(ministack, world) as made:
         go_to(made, MONDAY)
         yield made
 

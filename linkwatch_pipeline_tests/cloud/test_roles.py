@@ -26,6 +26,7 @@ from linkwatch_pipeline_tests.builders import a_link
 from linkwatch_pipeline_tests.cloud.calls import Call
 from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.shared_worker import Shared, make_shared, working
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.deploy.templates import Node, as_list, read_template, resources, statements
@@ -93,6 +94,7 @@ def asked(ministack: Cloud, ses_server: SesServer, tmp_path_factory: pytest.Temp
     """What each function needs for a week in which things go wrong, too."""
     seen: dict[str, Allowed] = {name: set() for name in FUNCTIONS}
     with (
+        patient_clients(),
         WorldProcess(SITES, tmp_path_factory.mktemp("world")) as world,
         fault_proxy(ministack) as proxy,
         functions_on(proxy.cloud, world, **_mail(ses_server)) as functions,

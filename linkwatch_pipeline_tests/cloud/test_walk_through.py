@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.test_recovery import DEAD_LETTER_ALARM, fail_until_given_up, work, would_alarm
 from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs
 from linkwatch_pipeline_tests.cloud.visited_world import visited_world
@@ -31,6 +32,7 @@ def test_one_link_is_checked_over_the_queue_fails_on_purpose_and_comes_back(
         return said
 
     with (
+        patient_clients(),
         visited_world({"docs.example.com": {"/guide": 200}}, tmp_path) as world,
         functions_on(ministack, world) as functions,
     ):
@@ -66,6 +68,7 @@ def test_a_check_by_hand_waits_in_the_queue_for_its_host_and_is_dropped_if_its_l
 ) -> None:
     """While no time passes: however slow this machine is, the host does not rest enough meanwhile."""
     with (
+        patient_clients(),
         visited_world({"docs.example.com": {"/a": 200, "/b": 200}}, tmp_path) as world,
         functions_on(timed_sqs.cloud, world, timed_sqs.new_clock()) as functions,
     ):
