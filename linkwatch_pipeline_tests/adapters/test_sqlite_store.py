@@ -176,7 +176,8 @@ class TestTheFile:
     def test_many_may_open_a_new_file_at_once(self, path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:  # each with a connection of its own, as processes have
             for _ in range(5):
-                for store in pool.map(lambda _: SqliteStore.open(path), range(8)):
+                patient = partial(SqliteStore.open, busy_timeout=timedelta(seconds=60))
+                for store in pool.map(patient, [path] * 8):
                     store.close()
                 for file in path.parent.iterdir():
                     file.unlink()

@@ -203,7 +203,7 @@ def test_who_may_not_ask_the_dead_letter_queue_works_on(case: Case, code: str, i
 def test_a_message_is_waited_for(case: Case) -> None:
     case.queue.send([job()], delay=timedelta(milliseconds=300))  # rounded up to the one second that is waited for
     (receipt,) = SqsQueue(
-        case.client, queue_url=case.url, dead_letter_url=case.dead_url, wait=timedelta(seconds=5)
+        case.client, queue_url=case.url, dead_letter_url=case.dead_url, wait=timedelta(seconds=20)
     ).receive()
     assert receipt.job == job()
 

@@ -134,13 +134,15 @@ def test_a_database_that_keeps_us_waiting_is_left_alone_for_a_while() -> None:
 
 
 def test_an_answer_that_does_not_come_is_waited_for_once(team: Team) -> None:
-    connection = Connection(lambda: parse_database_url(team.database_url), patience_seconds=0.5)
+    connection = Connection(lambda: parse_database_url(team.database_url), patience_seconds=60)
     connection.run(lambda db: db.run("SELECT 1"))
     asked = []
 
     def hang(db: Any) -> None:
         asked.append(db)
-        db.run("SELECT pg_sleep(20)")
+        assert db._usock.gettimeout() == 60
+        db._usock.settimeout(0.2)  # the patience is over sooner for this answer alone
+        db.run("SELECT pg_sleep(100)")
 
     with pytest.raises(StoreUnavailable, match="does not answer"):
         connection.run(hang)

@@ -92,7 +92,9 @@ class Account:
     dead_letters: int
     metrics: Mapping[str, float]
     alarms: Mapping[str, str]
-    late_lately: bool  # whether a look of the last minute, which is the late alarm's period, found the run late
+    # Whether a look of the last minute, which is the late alarm's period, found the run late; None if that look became
+    # older than a minute while we looked ourselves, when the alarm may say both.
+    late_lately: bool | None
     denied: tuple[str, ...]
     packed: str
     wrong: tuple[str, ...] = field(default=())
@@ -270,10 +272,11 @@ class Play:
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
                 metrics={name: self._metric(name) for name in ("RunLate", "CriticalFindings", "Heartbeat")},
                 alarms=self._alarms(),
-                late_lately=self._was_late_lately(looked_at),
+                late_lately=None,
                 denied=self._denied(),
                 packed=self._packed(),
             )
+            found = replace(found, late_lately=self._was_late_lately(looked_at))  # after the alarms were read
             return replace(found, wrong=tuple(_wrong(found, run, jobs_pending=any(_pending(job) for job in jobs))))
 
     def _mailbox(self) -> list[Any]:
@@ -296,8 +299,11 @@ class Play:
         points = sorted(self._points(name, "Minimum", hour), key=lambda point: point["Timestamp"])
         return float(points[-1]["Minimum"]) if points else -1.0
 
-    def _was_late_lately(self, looked_at: datetime) -> bool:
-        return any(point["Maximum"] for point in self._points("RunLate", "Maximum", looked_at - timedelta(minutes=1)))
+    def _was_late_lately(self, looked_at: datetime) -> bool | None:
+        since, surely_since = (at - timedelta(minutes=1) for at in (looked_at, self.clock.now() + timedelta(seconds=1)))
+        if any(point["Maximum"] for point in self._points("RunLate", "Maximum", surely_since)):
+            return True
+        return None if any(point["Maximum"] for point in self._points("RunLate", "Maximum", since)) else False
 
     def _points(self, name: str, statistic: str, since: datetime) -> list[dict[str, Any]]:
         answer = self.cloud.client("cloudwatch").get_metric_statistics(
@@ -399,7 +405,8 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
     if missing := ALARMS - set(found.alarms):
         yield f"alarms are not there: {', '.join(sorted(missing))}"
     sounding = {name for name, state in found.alarms.items() if state == "ALARM"}
-    if sounding != ({LATE_ALARM} if found.late_lately else set()):
+    may_be_late = found.late_lately is not False
+    if sounding - ({LATE_ALARM} if may_be_late else set()) or (found.late_lately and not sounding):
         yield f"in alarm: {', '.join(sorted(sounding)) or 'none'}; late within the last minute: {found.late_lately}"
     for message in found.denied:
         yield f"a role denies its function what it needs: {message}"

@@ -16,10 +16,14 @@ from threading import Event, Lock, Thread
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from botocore.exceptions import ReadTimeoutError
+
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, Service, no_fault, refusal
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 
-_LONGEST_SILENCE_SECONDS = 30.0
+_LONGEST_SILENCE_SECONDS = 100.0
+# Of a request: who asks hears it when told that no answer will come. Of the answer: that none will.
+_HEARS, _SILENCE = "x-hears-silence", "x-no-answer-will-come"
 
 
 @dataclass
@@ -82,7 +86,7 @@ def fault_proxy(cloud: Cloud) -> Iterator[FaultProxy]:
     address = urlsplit(cloud.endpoint_url)
 
     def forward(path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=100)
         try:
             kept = {name: value for name, value in headers.items() if name.lower() != "host"}
             connection.request("POST", path, body, kept)
@@ -111,6 +115,33 @@ def serving(service: Service) -> Iterator[FaultProxy]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def hears_silence(client: Any) -> Any:
+    """The client, giving up a call as after its read timeout when the proxy says that no answer will come.
+
+    So it may wait for all other answers as long as it takes: a stall of this machine is no silence. Without this a
+    client waits in earnest.
+    """
+    client._endpoint.http_session = _Hearing(client._endpoint.http_session)
+    return client
+
+
+class _Hearing:
+    """A client's session."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def send(self, request: Any) -> Any:
+        request.headers[_HEARS] = "1"
+        response = self._session.send(request)
+        if _SILENCE in response.headers:
+            raise ReadTimeoutError(endpoint_url=request.url)
+        return response
+
+    def close(self) -> None:
+        self._session.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -149,8 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def _leave(self, fault: Fault) -> None:
+        silent = fault in (Fault.SILENT_BEFORE, Fault.SILENT_AFTER)
+        if silent and _HEARS in self.headers:
+            self._answer(Answer(200, b"", {_SILENCE: "1"}))
+            return
         self.close_connection = True
-        if fault in (Fault.SILENT_BEFORE, Fault.SILENT_AFTER):
+        if silent:
             self.connection.settimeout(_LONGEST_SILENCE_SECONDS)
             with suppress(OSError):
                 self.rfile.read(1)  # whoever waits for the answer gives up and goes

@@ -27,8 +27,9 @@ from linkwatch_pipeline.domain.notices import CLAIM_FOR, NoticeStatus
 from linkwatch_pipeline.use_cases.mail_frame import REPEATED
 from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.cloud.calls import Answer, Call, Fault, Plan, no_fault
-from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, serving
+from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, hears_silence, serving
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import PATIENCE
 from linkwatch_pipeline_tests.cloud.played_week import Killed, PlayedWeek
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.timed_cloud import TimedCloud
@@ -40,10 +41,7 @@ from linkwatch_pipeline_tests.world.ses_server import Accepted, SesServer
 MAIL = "outbound-emails"
 AFTER_THE_EFFECT = (Fault.CUT_AFTER, Fault.SILENT_AFTER)
 SILENT = (Fault.SILENT_BEFORE, Fault.SILENT_AFTER)
-ONCE = Config(read_timeout=3, retries={"total_max_attempts": 1})
-# For silent calls. A healthy answer takes some milliseconds; one that is late all the same is a fault more.
-IMPATIENT = ONCE.merge(Config(read_timeout=0.2))
-FOR_MAIL = Config(read_timeout=1)  # a fault more would be a mail more
+ONCE = PATIENCE.merge(Config(retries={"total_max_attempts": 1}))
 # How long the clients as released wait for an answer: so much time passes for them.
 READ_TIMEOUTS = {"DynamoDB": 3, "AmazonSQS": 2, "GraniteServiceVersion20100801": 5, "/v2/email": 10}
 SOON = timedelta(minutes=1)  # longer than a function repeats a write; the next one is called later
@@ -105,9 +103,9 @@ class _Clients:
     mail: Any
 
     @classmethod
-    def of(cls, cloud: Cloud, config: Config, before_send: Callable[..., None]) -> _Clients:
-        clients = [cloud.client(name, config=config) for name in ("dynamodb", "sqs", "cloudwatch")]
-        clients.append(cloud.client("sesv2", config=config.merge(FOR_MAIL)))
+    def of(cls, cloud: Cloud, before_send: Callable[..., None]) -> _Clients:
+        names = ("dynamodb", "sqs", "cloudwatch", "sesv2")
+        clients = [hears_silence(cloud.client(name, config=ONCE)) for name in names]
         for client in clients:
             client.meta.events.register("before-send", before_send)
         return cls(*clients)
@@ -118,18 +116,14 @@ class Weeks:
 
     def __init__(self, timed: TimedCloud, front: FaultProxy, behind: FaultProxy, world: WorldProcess, ses: SesServer):
         self._timed, self._front, self._world, self._ses = timed, front, world, ses
-        self._patient, self._impatient = (
-            _Clients.of(front.cloud, config, self._before_send) for config in (ONCE, IMPATIENT)
-        )
+        self._clients = _Clients.of(front.cloud, self._before_send)
         self._played, self._dies_before, self._is_dead = Played(), math.inf, False
         self._mapping, self._reader = (behind.cloud.client(name) for name in ("sqs", "dynamodb"))
 
-    def play(self, plan: Plan = no_fault, *, silent: bool = False, dies_before: int | None = None) -> Played:
+    def play(self, plan: Plan = no_fault, *, dies_before: int | None = None) -> Played:
         """What was called; that nothing was lost or doubled is asserted here.
 
-        Args:
-            silent: whether some calls are not answered, so that nobody should wait for long.
-            dies_before: the call instead of which the functions' process dies; the next function is in a new one.
+        Args: dies_before: the call instead of which the functions' process dies; the next function is in a new one.
         """
         self._timed.forget()
         self._ses.accepted.clear()
@@ -144,8 +138,7 @@ class Weeks:
         }
         with functions_on(self._front.cloud, self._world, clock, **settings) as functions:
             reader = store_on(self._reader, functions.table, clock=clock, wait=clock.advance)
-            equip = partial(self._equip, clock, self._impatient if silent else self._patient)
-            week = PlayedWeek(functions, clock, reader, self._ses, equip)
+            week = PlayedWeek(functions, clock, reader, self._ses, partial(self._equip, clock))
             week.begin()
             self._dies_before = dies_before if dies_before is not None else math.inf
             self._front.begin(lambda call: _fate(call, plan, clock, played))
@@ -156,10 +149,10 @@ class Weeks:
             assert_told(played, self._ses.accepted)
         return played
 
-    def _equip(self, clock: VirtualClock, clients: _Clients, functions: Functions) -> None:
+    def _equip(self, clock: VirtualClock, functions: Functions) -> None:
         """Give a new process clients that repeat nothing, and waits that take only time of this play."""
         self._is_dead = False
-        parts = functions.app()
+        parts, clients = functions.app(), self._clients
         queue = {"queue_url": functions.queue_url, "dead_letter_url": functions.dead_letter_url}
         store = store_on(clients.table, functions.table, clock=clock, page_items=None, wait=clock.advance)
         parts.__dict__.update(

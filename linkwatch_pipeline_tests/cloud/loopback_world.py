@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
 from linkwatch_pipeline.bootstrap import App, build_app_without_home
-from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
 from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.entrypoints import aws_lambda
 
@@ -30,9 +30,9 @@ Handler = Callable[[dict[str, Any], aws_lambda.Context], dict[str, Any]]
 
 
 class _Patient(FixturePolicy):
-    """A cold start on a busy machine takes longer than a fixture home waits."""
+    """A cold start, or a stall, on a busy machine takes longer than a fixture home waits."""
 
-    deadline = TOTAL_DEADLINE
+    deadline = timedelta(seconds=20)
 
 
 @cache

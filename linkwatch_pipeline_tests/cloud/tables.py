@@ -19,7 +19,11 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import DynamoTable
 from linkwatch_pipeline.ports import Clock
 from linkwatch_pipeline_tests.builders import MONDAY
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import PATIENCE
 
+# For an emulator on this machine: a stall of the machine is no silence of DynamoDB.
+PATIENT = CLIENT.merge(PATIENCE)
+PATIENT_BUDGET = timedelta(seconds=100)
 SMALL_PAGES = 40  # ministack never ends a page by itself
 _numbers = count(1)
 
@@ -62,12 +66,13 @@ def store_on(
     *,
     clock: Clock | None = None,
     page_items: int | None = SMALL_PAGES,
-    budget: timedelta = BUDGET,
+    budget: timedelta | None = None,
     wait: Callable[[timedelta], None] | None = None,
 ) -> DynamoStore:
-    """A store on a client. Without `wait`, waits are a twentieth of what they are outside."""
+    """A store on a client. Without `wait`, waits are a twentieth of what they are outside, and it gives up late."""
     chance = random.Random()  # ids of writes have to differ from those of every other store
     clock = clock if clock is not None else StandingClock()
+    budget = budget or (PATIENT_BUDGET if wait is None else BUDGET)
     patience = Patience(clock=clock, chance=chance, wait=wait or _wait_a_little, budget=budget)
     new_id = partial(_hex_id, chance)
     return DynamoStore(DynamoTable(client, name, patience=patience, new_id=new_id, page_items=page_items), clock)
@@ -75,7 +80,7 @@ def store_on(
 
 def open_store(cloud: Cloud, name: str) -> DynamoStore:
     """Can be pickled with its arguments, so that another process may call it."""
-    return store_on(cloud.client("dynamodb", config=CLIENT), name)
+    return store_on(cloud.client("dynamodb", config=PATIENT), name)
 
 
 def _wait_a_little(duration: timedelta) -> None:

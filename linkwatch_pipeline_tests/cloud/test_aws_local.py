@@ -52,7 +52,7 @@ def type_the_page(env: Mapping[str, str]) -> None:
             assert main(words.split()) == 0, words
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)  # the play itself has patience for less
 def test_a_week_of_some_links_is_deployed_fired_checked_told_and_accounted_for(tmp_path: Path) -> None:
     """About a second a link, most of it waiting: the emulator's mapping receives one message after the other."""
     links = some_links(60)
@@ -72,7 +72,7 @@ def test_whoever_interrupts_it_sees_a_sentence_and_nothing_is_left(tmp_path: Pat
     assert play.stdout is not None
     assert play.stdout.readline().startswith("deploying both stacks")
     os.killpg(play.pid, signal.SIGINT)  # as a terminal does
-    _, said = play.communicate(timeout=60)
+    _, said = play.communicate(timeout=100)
     assert (play.returncode, said) == (130, "interrupted; the emulator and what it started have ended\n")
     assert (processes_of(tmp_path), list(tmp_path.iterdir())) == ([], [])
 

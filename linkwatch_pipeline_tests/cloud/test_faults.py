@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from linkwatch_pipeline_tests.cloud.calls import Call, Fault, Plan
-from linkwatch_pipeline_tests.cloud.faulty_week import SILENT, Played, Weeks, weeks_on
+from linkwatch_pipeline_tests.cloud.faulty_week import Played, Weeks, weeks_on
 from linkwatch_pipeline_tests.cloud.played_week import SITES
 from linkwatch_pipeline_tests.cloud.timed_cloud import TimedCloud
 from linkwatch_pipeline_tests.world import WorldProcess
@@ -73,7 +73,7 @@ def outage(weeks: Weeks, fault: Fault, begins: int, lasts: timedelta) -> Plan:
 
 def play_each(weeks: Weeks, fault: Fault, numbers: range | list[int]) -> None:
     for number in numbers:
-        played = weeks.play(at({number: fault}), silent=fault in SILENT)
+        played = weeks.play(at({number: fault}))
         assert played.failed == [number]
 
 
@@ -87,7 +87,7 @@ def test_a_week_makes_the_same_calls_whenever_it_is_played(weeks: Weeks, healthy
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_week_comes_to_its_end_though_the_first_of_each_call_fails(weeks: Weeks, fault: Fault) -> None:
-    played = weeks.play(first_of_each(fault), silent=fault in SILENT)
+    played = weeks.play(first_of_each(fault))
     assert [fate.fault for fate in played.mails] == [fault, None]
 
 
@@ -136,7 +136,7 @@ def test_a_week_comes_to_its_end_whichever_two_of_its_calls_fail(weeks: Weeks, h
         first = chance.randrange(len(healthy.fates))
         second = first + 1 + min(int(chance.expovariate(1 / 20)), len(healthy.fates))
         one, other = chance.choice(FAULTS), chance.choice(FAULTS)
-        weeks.play(at({first: one, second: other}), silent=not {one, other}.isdisjoint(SILENT))
+        weeks.play(at({first: one, second: other}))
 
 
 @pytest.mark.campaign

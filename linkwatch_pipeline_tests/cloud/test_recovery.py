@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from threading import Event
 from typing import Any
 
 import pytest
@@ -18,33 +17,36 @@ from linkwatch_pipeline.domain.timestamps import WEEK, format_seconds, week_star
 from linkwatch_pipeline.use_cases.work_on_queue import begin_on_queue
 from linkwatch_pipeline_tests.builders import a_link
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.tables import store_on
+from linkwatch_pipeline_tests.cloud.visited_world import HeldPage, VisitedWorld, visited_world
 from linkwatch_pipeline_tests.deploy.templates import read_template, resources
 from linkwatch_pipeline_tests.entrypoints.functions import Functions, functions_on
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
-from linkwatch_pipeline_tests.world import WorldProcess
+from linkwatch_pipeline_tests.world.scripts import Script
 
 NOW = SystemClock().now()
 MONDAY = week_start(NOW) + WEEK  # the next one, so that every moment of its week can be reached by moving on
 RUN_ID = weekly_run_id(MONDAY)
-SITES: dict[str, dict[str, Any]] = {
-    "docs.example.com": {"pages": {"/gone": 404}},
-    "slow.example.com": {"pages": {"/gone": {"status": 404, "delay": 1}}},
-    **{f"h{n}.example.com": {"pages": {"/ok": 200}} for n in range(3)},
+HELD = HeldPage()
+SITES: dict[str, Mapping[str, Script]] = {
+    "docs.example.com": {"/gone": 404},
+    "slow.example.com": {"/gone": HELD},
+    **{f"h{n}.example.com": {"/ok": 200} for n in range(3)},
 }
 DEAD_LETTER_ALARM = resources(read_template("foundation"), "AWS::CloudWatch::Alarm")["DeadLetterAlarm"]
 LATE_RUN_ALARM = resources(read_template("application"), "AWS::CloudWatch::Alarm")["LateRunAlarm"]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorldProcess]:
-    with WorldProcess(SITES, tmp_path_factory.mktemp("world")) as opened:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisitedWorld]:
+    with visited_world(SITES, tmp_path_factory.mktemp("world")) as opened:
         yield opened
 
 
 @pytest.fixture
-def functions(ministack: Cloud, world: WorldProcess) -> Iterator[Functions]:
-    with functions_on(ministack, world) as made:
+def functions(ministack: Cloud, world: VisitedWorld) -> Iterator[Functions]:
+    with patient_clients(), functions_on(ministack, world) as made:
         go_to(made, MONDAY)
         yield made
 
@@ -109,54 +111,58 @@ def metric(functions: Functions, name: str) -> float:
 
 
 def test_a_message_that_comes_again_between_commit_and_acknowledgement_changes_nothing(
-    functions: Functions, store: DynamoStore, world: WorldProcess
+    functions: Functions, store: DynamoStore, world: VisitedWorld
 ) -> None:
     register(store, "http://docs.example.com/gone")
     dispatch(functions)
     functions.hide_messages_for(0)  # the function ends after its commit, and nobody acknowledges
     first = functions.waiting()
     functions.call("check", {"Records": first})
-    asked = len(world.log.hits)
+    asked = world.visits
     functions.hide_messages_for(180)
     again = functions.waiting()
     assert [record["messageId"] for record in again] == [record["messageId"] for record in first]
     functions.acknowledge(again, functions.call("check", {"Records": again}))
-    assert len(world.log.hits) == asked
+    assert world.visits == asked
     assert len(list(store.observations())) == len(list(store.transitions())) == len(list(store.notices())) == 1
     assert (functions.waiting(), functions.depth(functions.dead_letter_url)) == ([], 0)
 
 
 def test_two_workers_with_the_same_job_at_the_same_moment_make_one_visit_and_one_change(
-    functions: Functions, store: DynamoStore, world: WorldProcess
+    functions: Functions, store: DynamoStore, world: VisitedWorld
 ) -> None:
     register(store, "http://slow.example.com/gone")
     dispatch(functions)
-    records, asked = functions.waiting(), len(world.log.hits)
+    records, asked = functions.waiting(), world.visits
     functions.call("health")  # the process is warm
-    with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(lambda _: functions.call("check", {"Records": records}), range(2)))
-    assert told == [{"batchItemFailures": []}] * 2
-    assert len(world.log.hits) == asked + 1
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(functions.call, "check", {"Records": records})
+        HELD.wait_for_visitor()
+        assert functions.call("check", {"Records": records}) == {"batchItemFailures": []}
+        HELD.let_go()
+        assert first.result() == {"batchItemFailures": []}
+    assert world.visits == asked + 1
     assert len(list(store.observations())) == len(list(store.transitions())) == 1
 
 
 def test_of_two_workers_that_both_visited_the_first_to_commit_is_right_and_the_other_is_content(
-    functions: Functions, store: DynamoStore, world: WorldProcess
+    functions: Functions, store: DynamoStore, world: VisitedWorld
 ) -> None:
     register(store, "http://slow.example.com/gone")
     dispatch(functions)
-    records, asked = functions.waiting(), len(world.log.hits)
+    records, asked = functions.waiting(), world.visits
     functions.call("health")
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(functions.call, "check", {"Records": records})
-        while (host := store.get_host("slow.example.com")) is None or host.owner_token is None:
-            Event().wait(0.02)
+        HELD.wait_for_visitor()
         store.void_leases(
             token_prefix="lambda", now=NOW - timedelta(days=1), cooldown=timedelta(0)
         )  # as if it were dead
         second = pool.submit(functions.call, "check", {"Records": records})
+        HELD.wait_for_visitor()
+        HELD.let_go()
         assert [one.result() for one in (first, second)] == [{"batchItemFailures": []}] * 2
-    assert len(world.log.hits) == asked + 2
+    assert world.visits == asked + 2
     assert len(list(store.observations())) == len(list(store.transitions())) == 1
     (chain,) = store.chains(RUN_ID)
     assert (chain.remaining, sum(chain.counts.values())) == (0, 1)

@@ -26,6 +26,7 @@ from linkwatch_pipeline_tests.builders import a_link
 from linkwatch_pipeline_tests.cloud.calls import Call
 from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.shared_worker import Shared, make_shared, working
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.deploy.templates import Node, as_list, read_template, resources, statements
@@ -93,6 +94,7 @@ def asked(ministack: Cloud, ses_server: SesServer, tmp_path_factory: pytest.Temp
     """What each function needs for a week in which things go wrong, too."""
     seen: dict[str, Allowed] = {name: set() for name in FUNCTIONS}
     with (
+        patient_clients(),
         WorldProcess(SITES, tmp_path_factory.mktemp("world")) as world,
         fault_proxy(ministack) as proxy,
         functions_on(proxy.cloud, world, **_mail(ses_server)) as functions,
@@ -105,6 +107,7 @@ def asked(ministack: Cloud, ses_server: SesServer, tmp_path_factory: pytest.Temp
             seen[name] |= needed(proxy.calls)
             return answer
 
+        functions.clock.offset = begun = WEEK + timedelta(hours=1) - SystemClock().now()  # whatever the day is
         store.put_owner(Owner(team="docs-team", address="docs@example.com"))
         for host, page in [(host, page) for host, site in SITES.items() for page in site["pages"]]:
             link = a_link(page[1:], f"http://{host}{page}", active_since=WEEK - timedelta(days=1))
@@ -113,7 +116,7 @@ def asked(ministack: Cloud, ses_server: SesServer, tmp_path_factory: pytest.Temp
         _check_waiting(functions, play)
         _bury(functions, [job.message for job in store.jobs(next(iter(store.runs())).run_id)])
         play("dispatch", {"action": "tick"})
-        functions.clock.offset = timedelta(hours=7)  # whatever is left expires, and the run is closed
+        functions.clock.offset = begun + timedelta(hours=7)  # whatever is left expires, and the run is closed
         play("dispatch", {"action": "tick"})
         assert play("notify")["sent"] == len(ses_server.accepted) == 1
         seen["notify"].add(("ses:SendEmail", ""))

@@ -16,6 +16,7 @@ from linkwatch_pipeline.use_cases.work_on_queue import work_on_queue
 from linkwatch_pipeline_tests.cloud.calls import Call, Fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.cloud.tables import store_on
 from linkwatch_pipeline_tests.cloud.test_recovery import MONDAY, RUN_ID, dispatch, go_to, register
 from linkwatch_pipeline_tests.entrypoints.functions import functions_on
@@ -47,6 +48,7 @@ async def be_a_worker(app: App, queue: Queue, over: Event) -> int:
 
 def test_twenty_workers_on_one_run_lose_and_double_nothing(ministack: Cloud, tmp_path: Path) -> None:
     with (
+        patient_clients(),
         WorldProcess(SITES, tmp_path) as world,
         fault_proxy(ministack) as proxy,
         functions_on(proxy.cloud, world) as functions,

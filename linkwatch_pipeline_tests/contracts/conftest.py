@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -45,7 +46,8 @@ class Adapter:
 
 
 def sqlite_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:
-    return partial(SqliteStore.open, folder / "linkwatch.sqlite3")
+    # However slow a disk is: who waits for a lock is not in turn, and others may get it many times before.
+    return partial(SqliteStore.open, folder / "linkwatch.sqlite3", busy_timeout=timedelta(seconds=60))
 
 
 def dynamodb_storage(request: pytest.FixtureRequest, folder: Path) -> OpenStore:

@@ -24,6 +24,7 @@ from linkwatch_pipeline_tests.builders import RUN_ID, a_link, a_run, after, an_o
 OpenStore = Callable[[], Store]
 LINKS = [a_link(f"link-{n}", f"https://host-{n % 2}.example.com/{n}") for n in range(6)]
 STATUSES = [200, 404, 404, 200, 429, 404, None, 200]  # of every link, sequence by sequence
+_PATIENCE_SECONDS = 100  # to start four processes; less than a test may take, so that none stays behind
 _together: Barrier | None = None
 
 
@@ -49,14 +50,14 @@ class Won:
 def compete(open_store: OpenStore, name: str, witness: Path) -> Won:
     """Do everything that the other processes do too, at the same time; what was won against them."""
     assert _together is not None
-    _together.wait(30)
+    _together.wait(_PATIENCE_SECONDS)
     store = open_store()
     rng = Random(name)
     try:
         registered = [link.id for link in rng.sample(LINKS, len(LINKS)) if _register(store, link)]
-        _together.wait(30)
+        _together.wait(_PATIENCE_SECONDS)
         applied, transitions = _record_by_hand(store, rng)
-        _together.wait(30)
+        _together.wait(_PATIENCE_SECONDS)
         jobs = dispatched(store, LINKS)
         ended = [job.job_id for job in rng.sample(jobs, len(jobs)) if _commit_job(store, job)]
         return Won(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from botocore.exceptions import ClientError
 
 from linkwatch_pipeline.adapters.status_store.memory_queue import MemoryStatusQueue
 from linkwatch_pipeline.adapters.status_store.sqs_queue import SqsStatusQueue
-from linkwatch_pipeline.domain.service_status import ServiceCheck, Status, StatusMessage, decode_check
+from linkwatch_pipeline.domain.service_status import ServiceCheck, Status, decode_check
 from linkwatch_pipeline.ports import StatusQueue
-from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.timed_sqs import TimedSqs
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 VISIBILITY = timedelta(seconds=60)
@@ -25,44 +22,22 @@ VISIBILITY = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Stage:
-    """A queue under test, how its visibility timeout passes, and how many messages were given up."""
+    """A queue under test, its time, how its visibility timeout passes, and how many messages were given up."""
 
     queue: StatusQueue
+    now: Callable[[], datetime]
     pass_visibility: Callable[[], None]
     dead: Callable[[], int]
-
-
-class _ImpatientSqs(SqsStatusQueue):
-    """Ends the visibility timeout of what it received when told to, since the emulator's clock is the machine's."""
-
-    def __init__(self, url: str, client: Any) -> None:
-        super().__init__(url, client=client, wait_seconds=0)
-        self._handles: list[str] = []
-
-    def receive(self) -> list[StatusMessage]:
-        messages = super().receive()
-        self._handles.extend(message.handle for message in messages)
-        return messages
-
-    def show_again(self) -> None:
-        while self._handles:
-            with suppress(ClientError):  # acknowledged meanwhile
-                handle = self._handles.pop()
-                self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=handle, VisibilityTimeout=0)
 
 
 def memory() -> Iterator[Stage]:
     clock, numbers = VirtualClock(datetime(2026, 11, 29, 9, 0, 30, 123_000, tzinfo=UTC)), count(1)
     queue = MemoryStatusQueue(clock, new_id=lambda: f"m{next(numbers)}", visibility=VISIBILITY)
-    yield Stage(queue, lambda: clock.advance(VISIBILITY), lambda: len(queue.dead_letters()))
+    yield Stage(queue, clock.now, lambda: clock.advance(VISIBILITY), lambda: len(queue.dead_letters()))
 
 
-def sqs(cloud: Cloud) -> Iterator[Stage]:
-    with closing(cloud.client("sqs")) as client:
-        yield from _on_sqs(client)
-
-
-def _on_sqs(client: Any) -> Iterator[Stage]:
+def sqs(emulator: TimedSqs) -> Iterator[Stage]:
+    clock, client = emulator.new_clock(), emulator.client
     name = f"status-{uuid4().hex[:8]}"
     dead = client.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -78,13 +53,13 @@ def _on_sqs(client: Any) -> Iterator[Stage]:
         found = client.get_queue_attributes(QueueUrl=dead, AttributeNames=wanted)["Attributes"]
         return int(found[wanted[0]])
 
-    queue = _ImpatientSqs(url, client)
-    yield Stage(queue, queue.show_again, count_dead)
+    queue = SqsStatusQueue(url, client=client, wait_seconds=0)
+    yield Stage(queue, clock.now, lambda: clock.advance(VISIBILITY), count_dead)
 
 
 @pytest.fixture(params=["memory", "sqs"])
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    yield from memory() if request.param == "memory" else sqs(request.getfixturevalue("ministack"))
+    yield from memory() if request.param == "memory" else sqs(request.getfixturevalue("timed_sqs"))
 
 
 def check(number: int, *, refused: bool = False) -> ServiceCheck:
@@ -104,7 +79,7 @@ def test_what_is_sent_is_received_with_its_id_and_the_time_it_was_sent(stage: St
     assert decode_check(received["s1"].body) == check(1)
     assert {name: message.refused for name, message in received.items()} == {"s1": False, "s2": True}
     assert received["s1"].message_id != received["s2"].message_id
-    assert abs(received["s1"].sent_at - received["s2"].sent_at) < timedelta(seconds=5)
+    assert received["s1"].sent_at == received["s2"].sent_at == stage.now()
     assert received["s1"].sent_at.tzinfo is UTC
 
 

@@ -29,7 +29,7 @@ def run_processes(open_store: Callable[[], Store], witness: Path) -> list[Won]:
     barrier = spawn.Barrier(PROCESSES)
     with ProcessPoolExecutor(PROCESSES, mp_context=spawn, initializer=start_together, initargs=(barrier,)) as pool:
         futures = [pool.submit(compete, open_store, f"process-{n}", witness) for n in range(PROCESSES)]
-        return [future.result(timeout=60) for future in futures]
+        return [future.result() for future in futures]
 
 
 def test_of_processes_that_all_do_the_same_each_thing_is_done_by_one(

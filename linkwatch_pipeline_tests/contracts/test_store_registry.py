@@ -166,7 +166,7 @@ class TestSavingManyAtOnce:
             target=die_while_writing_the_registry, args=(open_store,), daemon=True
         )
         process.start()
-        process.join(60)
+        process.join()
         assert process.exitcode == MIDDLE
         store = open_store()
         assert (list(store.owners()), list(store.links())) == ([], [])

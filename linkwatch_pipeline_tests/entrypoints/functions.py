@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from inspect import unwrap
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
@@ -27,7 +28,6 @@ from linkwatch_pipeline_tests.cloud import loopback_world
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.tables import make_table
 from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
-from linkwatch_pipeline_tests.world import WorldProcess
 
 # What the template gives each function.
 LIVES_MS = {"dispatch": 900_000, "check": 30_000, "notify": 300_000, "health": 60_000, "mail_events": 60_000}
@@ -124,9 +124,16 @@ class Functions:
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"])
 
 
+class OnMap(Protocol):
+    """A world that another process could visit too."""
+
+    @property
+    def map_file(self) -> Path: ...
+
+
 @contextmanager
 def functions_on(
-    cloud: Cloud, world: WorldProcess | None = None, time: Clock | None = None, /, **settings: str
+    cloud: Cloud, world: OnMap | None = None, time: Clock | None = None, /, **settings: str
 ) -> Iterator[Functions]:
     """Functions with an environment, and clients and a log of their own, until the block ends.
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import PATIENT, make_table, store_on
 
 
 @pytest.fixture
 def client(ministack: Cloud) -> Any:
-    return ministack.client("dynamodb", config=CLIENT)
+    return ministack.client("dynamodb", config=PATIENT)
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from botocore.config import Config
 
-from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
-from linkwatch_pipeline.adapters.store.dynamodb_retry import BUDGET
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 from linkwatch_pipeline.adapters.store.dynamodb_table import chunks
 from linkwatch_pipeline.domain.errors import StoreUnavailable
 from linkwatch_pipeline.domain.hosts import Departure
@@ -35,15 +33,15 @@ from linkwatch_pipeline_tests.builders import (
     linked,
 )
 from linkwatch_pipeline_tests.cloud.calls import Call, Fault
-from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy
+from linkwatch_pipeline_tests.cloud.fault_proxy import FaultProxy, fault_proxy, hears_silence
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import PATIENT, StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
 HOST = "docs.example.com"
 LINKS = [a_link(name, f"https://{HOST}/{name}") for name in ("a", "b", "c")]
 NEXT_WEEK = a_run(after(days=7))
 NEW = [a_link(f"new-{n:03}", f"https://h{n}.example.com/") for n in range(60)]
-IMPATIENT = CLIENT.merge(Config(read_timeout=0.3))
 
 
 def a_week_has_begun(store: Store) -> None:
@@ -146,21 +144,21 @@ class Week:
 
     def __init__(self, proxy: FaultProxy, behind: Cloud) -> None:
         self.proxy = proxy
-        self.client = proxy.cloud.client("dynamodb", config=IMPATIENT)
+        self.client = hears_silence(proxy.cloud.client("dynamodb", config=PATIENT))
         self._direct = behind.client("dynamodb")
         self.name = make_table(behind)
         a_week_has_begun(store_on(self._direct, self.name))
         self._begun = self._items()
 
-    def begun(self, budget: timedelta = BUDGET) -> DynamoStore:
-        """A store on the week as it began."""
+    def begun(self, **how: Any) -> DynamoStore:
+        """A store on the week as it began. Args: how: see `store_on`."""
         now = self._items()
         changes: list[Any] = [{"DeleteRequest": {"Key": _key(now[key])}} for key in now.keys() - self._begun.keys()]
         changes += [{"PutRequest": {"Item": item}} for key, item in self._begun.items() if now.get(key) != item]
         for some in chunks(changes, 25):
             assert not self._direct.batch_write_item(RequestItems={self.name: some})["UnprocessedItems"]
         self.proxy.begin()
-        return store_on(self.client, self.name, budget=budget)
+        return store_on(self.client, self.name, **how)
 
     def contents(self) -> dict[tuple[str, str], Any]:
         """All items, but for the names of the writes that they come from."""
@@ -261,8 +259,10 @@ def seen(store: Store) -> list[object]:
 
 
 def test_who_is_refused_again_and_again_is_told_so_within_the_budget(week: Week) -> None:
-    store = week.begun(budget=timedelta(milliseconds=200))
+    clock = VirtualClock()
+    store = week.begun(budget=timedelta(seconds=5), clock=clock, wait=clock.advance)
     week.proxy.begin(lambda call: Fault.THROTTLED)
     with pytest.raises(StoreUnavailable, match="does not serve"):
         store.get_link("a")
-    assert len(week.proxy.calls) >= 2
+    assert len(week.proxy.calls) >= 5
+    assert clock.monotonic() <= 5

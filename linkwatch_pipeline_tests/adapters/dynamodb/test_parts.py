@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
 from linkwatch_pipeline.domain.errors import StaleWrite, StoreError, StoreUnavailable, StoreUnusable
 from linkwatch_pipeline.domain.links import AllocationSlot, Place
 from linkwatch_pipeline_tests.builders import MONDAY, RUN_ID, a_link, an_observation
 from linkwatch_pipeline_tests.cloud.calls import Fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, store_on
+from linkwatch_pipeline_tests.cloud.tables import PATIENT, StandingClock, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
 
 KEY = {"pk": {"S": "LINK#guide"}, "sk": {"S": "STATE"}}
@@ -179,7 +179,7 @@ def test_who_reads_while_they_are_replaced_reads_them_as_they_were_or_are(
 def test_who_reads_while_many_are_replaced_and_their_writer_cannot_tidy_reads_them_as_they_are(
     ministack: Cloud, client: Any, name: str, store: DynamoStore
 ) -> None:
-    others_client = ministack.client("dynamodb", config=CLIENT)
+    others_client = ministack.client("dynamodb", config=PATIENT)
     other, begun, committed = store_on(others_client, name), iter([True]), []
     store.save_link(first := placed(50), replaces=None)
     new = [(a_link(f"new-{n}", f"https://h{n}.example.com/"), None) for n in range(40)]
@@ -277,7 +277,7 @@ def test_who_was_refused_leaves_nothing(client: Any, name: str, store: DynamoSto
 
 def test_parts_stay_that_may_be_named_though_nobody_heard_of_it(ministack: Cloud, client: Any, name: str) -> None:
     with fault_proxy(ministack) as proxy:
-        writer = store_on(proxy.cloud.client("dynamodb", config=CLIENT), name, budget=timedelta(seconds=0.2))
+        writer = store_on(proxy.cloud.client("dynamodb", config=PATIENT), name, budget=timedelta(seconds=0.2))
         writer.save_link(first := placed(50), replaces=None)
         proxy.begin(lambda call: Fault.CUT_AFTER if call.operation == "PutItem" else None)
         with pytest.raises(StoreUnavailable):

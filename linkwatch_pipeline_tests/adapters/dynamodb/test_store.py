@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from linkwatch_pipeline.adapters.store.dynamodb import CLIENT, DynamoStore, make_client
+from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore, make_client
 from linkwatch_pipeline.adapters.store.dynamodb_items import damaged_item, key_attributes
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.domain.errors import (
@@ -34,7 +34,7 @@ from linkwatch_pipeline_tests.cloud.calls import Call, Fault
 from linkwatch_pipeline_tests.cloud.fault_proxy import fault_proxy
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
 from linkwatch_pipeline_tests.cloud.moto_cloud import moto_storage
-from linkwatch_pipeline_tests.cloud.tables import StandingClock, make_table, store_on
+from linkwatch_pipeline_tests.cloud.tables import PATIENT, StandingClock, make_table, store_on
 from linkwatch_pipeline_tests.cloud.write_units import write_units_per_check
 from linkwatch_pipeline_tests.contracts.spoiling import spoil_item
 from linkwatch_pipeline_tests.simulation.cluster import simulate
@@ -267,7 +267,7 @@ def test_twenty_workers_lose_no_count_though_overlapping_transactions_are_cancel
     """Behind a proxy that cancels as DynamoDB documents. All on one host never happens: a host has one message."""
     links = {f"link-{n:03}": a_link(f"link-{n:03}", f"https://h{n % hosts:02}.example.com/{n}") for n in range(60)}
     with fault_proxy(ministack) as proxy:
-        clients = [proxy.cloud.client("dynamodb", config=CLIENT) for _ in range(20)]
+        clients = [proxy.cloud.client("dynamodb", config=PATIENT) for _ in range(20)]
         stores = [store_on(client, name, budget=timedelta(seconds=60)) for client in clients]
         stores[0].save_registry(links=[(link, None) for link in links.values()])
         jobs = dispatched(stores[0], list(links.values()))
@@ -288,7 +288,7 @@ SEEDS_OF_SEVERAL_HOSTS = (14,)
 def test_no_two_hosts_of_a_simulated_week_share_an_item(ministack: Cloud) -> None:
     """So workers, who visit one host each, never get in each other's way."""
     for seed in SEEDS_OF_SEVERAL_HOSTS:
-        client = ministack.client("dynamodb", config=CLIENT)
+        client = ministack.client("dynamodb", config=PATIENT)
         written: dict[str, set[tuple[str, str]]] = {}
 
         def note(params: dict[str, Any], written: dict[str, set[tuple[str, str]]] = written, **_: Any) -> None:
@@ -338,7 +338,7 @@ def test_a_table_that_may_be_read_and_not_written_fails_the_trial(ministack: Clo
         return Fault.SERVER_ERROR if call.operation == "PutItem" else None
 
     with fault_proxy(ministack) as proxy:
-        store = store_on(proxy.cloud.client("dynamodb", config=CLIENT), name, budget=timedelta(seconds=0.2))
+        store = store_on(proxy.cloud.client("dynamodb", config=PATIENT), name, budget=timedelta(seconds=0.2))
         proxy.begin(no_writes)
         with pytest.raises(StoreUnavailable, match="does not serve"):
             store.verify()
