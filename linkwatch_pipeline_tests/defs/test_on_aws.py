@@ -90,13 +90,13 @@ def worker_in_thread(shared: Shared, world: World, home: Path) -> Iterator[None]
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), name="worker", daemon=True)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(60)
     try:
         yield
     finally:
         [(loop, stop)] = loop_and_stop
         loop.call_soon_threadsafe(stop.set)
-        thread.join(timeout=30)
+        thread.join(timeout=60)
 
 
 def run_week(app: App, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:

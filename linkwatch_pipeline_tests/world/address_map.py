@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
+from linkwatch_pipeline_tests.patience import PatientPolicy
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class AddressMap:
 
     @property
     def policy(self) -> FixturePolicy:
-        return FixturePolicy(address for pair in self.hosts.values() for address in pair)
+        return PatientPolicy(address for pair in self.hosts.values() for address in pair)
 
     @property
     def ssl_context(self) -> ssl.SSLContext:

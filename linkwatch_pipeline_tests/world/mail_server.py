@@ -48,12 +48,12 @@ class MailServer:
         started = threading.Event()
         thread = threading.Thread(target=self._serve, args=(loop, started), daemon=True)
         thread.start()
-        assert started.wait(10)
+        assert started.wait(60)
         try:
             yield self
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
+            thread.join(60)
 
     @cached_property
     def trust(self) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from linkwatch_pipeline_tests.world.log import Hit
 from linkwatch_pipeline_tests.world.scripts import Answer, Request, Site
 
-_PATIENCE = 30.0  # seconds for a request to come
+_PATIENCE = 60.0  # seconds for a request to come
 
 
 class Servers:

@@ -15,9 +15,12 @@ from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline_tests.world import Answer, Hit, RequestLog, Site, World, WorldProcess, visits, weekly
+from linkwatch_pipeline_tests.world import Answer, Hit, Request, RequestLog, Site, World, WorldProcess, visits, weekly
+from linkwatch_pipeline_tests.world.hostile import raw
+from linkwatch_pipeline_tests.world.scripts import Script
 
 DOCS = "docs.example.com"
+PATIENCE = timedelta(minutes=1)
 
 
 class OpenGate:
@@ -35,7 +38,7 @@ def fetcher_of(world: World | WorldProcess) -> GuardedFetcher:
         user_agent="test",
         resolver=world.resolver,
         ssl_context=world.ssl_context,
-        deadline=timedelta(seconds=5),
+        deadline=PATIENCE,
     )
 
 
@@ -95,7 +98,14 @@ def test_a_host_may_be_down_for_good_or_for_a_week() -> None:
 
 def test_the_log_tells_who_was_visited_when_and_how_many_were_there() -> None:
     async def story() -> RequestLog:
-        sites = {DOCS: Site(otherwise=Answer(delay=0.1)), "b.example.com": Site(otherwise=Answer(delay=0.1))}
+        all_there = asyncio.Barrier(3)
+
+        async def meet(request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await all_there.wait()
+            await raw(Answer().to_bytes())(request, reader, writer)
+
+        pages: dict[str, Script] = {"/first": Answer(delay=0.1), "/together": meet}
+        sites = {DOCS: pages, "b.example.com": pages}
         async with World(sites, week=2) as world:
             await fetch(world, f"https://{DOCS}/first?x=1")
             await asyncio.gather(*(fetch(world, f"http://{host}/together") for host in (DOCS, DOCS, "b.example.com")))
