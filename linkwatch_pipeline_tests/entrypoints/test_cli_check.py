@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 from linkwatch_pipeline.adapters.fixture_site import FixtureSite
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
 from linkwatch_pipeline_tests.patience import as_released
+from linkwatch_pipeline_tests.ports import reserved_port
 
 
 @pytest.fixture
@@ -101,13 +101,16 @@ def served(*words: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as port:
+        yield port
+
+
 def test_the_fixture_command_serves_what_its_file_says_until_it_is_interrupted(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LINKWATCH_COOLDOWN_SECONDS", "0")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     state = tmp_path / "state.json"
     terminal.fine("init", "--fixture", f"127.0.0.1:{port}")
     url = f"http://127.0.0.1:{port}/"

@@ -43,7 +43,7 @@ class MailServer:
 
     @contextmanager
     def running(self) -> Iterator[MailServer]:
-        """Serve in a thread of its own: on a free port, and after a break on the same one again."""
+        """Serve in a thread of its own: on `port`, a free one if that is 0, and after a break on the same one again."""
         loop = asyncio.new_event_loop()
         started = threading.Event()
         thread = threading.Thread(target=self._serve, args=(loop, started), daemon=True)
