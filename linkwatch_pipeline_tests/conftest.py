@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import botocore.session
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from linkwatch_pipeline_tests.cloud.ministack import ministack
 from linkwatch_pipeline_tests.cloud.timed_cloud import timed_cloud
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # fixtures for every room
 __all__ = ["ministack", "postgres", "team", "timed_cloud", "timed_sqs", "valkey", "valkey_of_session"]
 
-settings.register_profile("linkwatch", deadline=None, derandomize=True)
+settings.register_profile("linkwatch", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("linkwatch")
 
 # A shell starts what it puts into the background with SIGINT ignored; every program that a test starts would inherit

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from unittest.mock import patch
 
+from linkwatch_pipeline import status_bootstrap
 from linkwatch_pipeline.adapters.fetch import backend
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
 from linkwatch_pipeline.bootstrap import homes
@@ -30,8 +31,12 @@ class PatientPolicy(FixturePolicy):
 
 @contextmanager
 def patient_homes() -> Iterator[None]:
-    """Meanwhile fixture homes of this process are patient."""
-    with patch.object(homes, "FixturePolicy", PatientPolicy), patch.object(backend, "CONNECT_PATIENCE", _IN_TESTS):
+    """Meanwhile fixture homes of this process are patient, and so is service status."""
+    with (
+        patch.object(homes, "FixturePolicy", PatientPolicy),
+        patch.object(backend, "CONNECT_PATIENCE", _IN_TESTS),
+        patch.object(status_bootstrap, "TOTAL_DEADLINE", _IN_TESTS),
+    ):
         yield
 
 

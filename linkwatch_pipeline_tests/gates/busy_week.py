@@ -72,7 +72,7 @@ class BusyWorld:
         home = make_home(folder, env={}, fixture=FixtureMark(pairs=pairs, story=story))
         with home.settings_file.open("a") as settings:
             settings.write(f"\ncooldown_seconds = {COOLDOWN.total_seconds()}\n")
-            # All at once: in steps, those that keep silent must not keep others from being asked.
+            # All at once: in steps, those that let wait must not keep others from being asked.
             settings.write(f"concurrency = {len(self.hosts.map.hosts)}\n")
         with build_app(folder, env={}) as app:
             for number, url in enumerate(self.urls):
@@ -95,9 +95,9 @@ def busy_world(
 ) -> Iterator[BusyWorld]:
     """The world; each answer takes about `delay` seconds. With `throttles` one page always answers 429.
 
-    With `in_steps_of` only so many pages are answered, those that every host is asked for first, and the others keep
-    silent; with each step of `answer_up_to`, so many more are. However slow the machine is, a process that is patient
-    (see `patience`) cannot get further than it should.
+    With `in_steps_of` only so many pages are answered, those that every host is asked for first, and the others let
+    wait; with each step of `answer_up_to`, so many more are answered. However slow the machine is, a process that is
+    patient (see `patience`) cannot get further than it should.
     """
     for name in ("shared", "hosts"):
         (folder / name).mkdir(parents=True)
@@ -137,9 +137,8 @@ def _pages(number: int, delay: float, landing: str, *, throttles: bool) -> dict[
 
 
 def _in_steps(pages: Mapping[str, Page], steps: Iterable[int]) -> dict[str, Page]:
-    """Each page silent before its step: the world's weeks are the steps."""
-    silence = {"hostile": "silent"}
-    return {path: {"weeks": [silence] * step + [page]} for step, (path, page) in zip(steps, pages.items(), strict=True)}
+    """Each page unanswered before its step: the world's weeks are the steps."""
+    return {path: {**page, "from_week": step} for step, (path, page) in zip(steps, pages.items(), strict=True)}
 
 
 def _page(status: int, delay: float) -> Page:

@@ -62,6 +62,23 @@ def test_a_page_follows_its_weekly_script() -> None:
     assert asyncio.run(story()) == [200, 200, 404, 404, 404, 404, 200, 200, 200, 200]
 
 
+def test_a_page_may_let_wait_until_a_week() -> None:
+    async def story() -> tuple[list[str | None], int | None]:
+        async with World({DOCS: {"/guide": Answer(from_week=2), "/now": 200}}) as world:
+            waiting = asyncio.create_task(fetch(world, f"http://{DOCS}/guide"))
+            _, impatient = await asyncio.open_connection(*world.map.hosts[DOCS][0])
+            impatient.write(b"GET /guide?gone HTTP/1.1\r\n\r\n")
+            impatient.close()
+            while world.log.hits == []:  # that somebody went is seen a moment later
+                await asyncio.sleep(0.01)
+            assert (await fetch(world, f"http://{DOCS}/now")).status == 200
+            so_far = [hit.target for hit in world.log.hits]
+            world.week = 2
+            return so_far, (await waiting).status
+
+    assert asyncio.run(story()) == (["/guide?gone", "/now"], 200)
+
+
 def test_a_page_follows_its_script_of_visits_whatever_the_week() -> None:
     async def story() -> tuple[list[int | None], list[int | None]]:
         pages = {"/a": visits(Answer(429, headers={"Retry-After": "2"}), 200), "/b": visits(200, 500)}
