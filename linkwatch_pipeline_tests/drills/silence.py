@@ -25,7 +25,7 @@ from linkwatch_pipeline_tests.gates.busy_week import LINKS_PER_HOST, busy_world,
 from linkwatch_pipeline_tests.use_cases.office import Office
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
-SECONDS = 60  # of patience with a process
+SECONDS = 250  # of patience with a process
 HOSTS = 12
 
 

@@ -50,7 +50,7 @@ class BusyWorld:
         self.hosts.week = step
 
     def wait_for_visits(
-        self, process: subprocess.Popen[Any], visits: int, *, step: int = 0, patience: float = 90.0
+        self, process: subprocess.Popen[Any], visits: int, *, step: int = 0, patience: float = 250.0
     ) -> None:
         """Until so many visits have ended here that began in this step or later.
 
