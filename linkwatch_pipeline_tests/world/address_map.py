@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
-from linkwatch_pipeline_tests.patience import PatientPolicy
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,8 @@ class AddressMap:
 
     @property
     def policy(self) -> FixturePolicy:
+        from linkwatch_pipeline_tests.patience import PatientPolicy  # not where this file is packed beside a function
+
         return PatientPolicy(address for pair in self.hosts.values() for address in pair)
 
     @property
