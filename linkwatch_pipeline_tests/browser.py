@@ -53,7 +53,7 @@ class Browser:
         assert self._process.stderr is not None
         said = next(line for line in self._process.stderr if line.startswith("DevTools listening on "))
         address = said.removeprefix("DevTools listening on ").strip()
-        socket = self._stack.enter_context(connect(address, max_size=None, open_timeout=30))
+        socket = self._stack.enter_context(connect(address, max_size=None, open_timeout=60))
         self._socket, self._session = socket, ""
         pages = self._ask("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in pages if target["type"] == "page")

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from linkwatch_pipeline_tests.cloud.ministack import ministack
 from linkwatch_pipeline_tests.cloud.timed_cloud import timed_cloud
 from linkwatch_pipeline_tests.cloud.timed_sqs import timed_sqs
+from linkwatch_pipeline_tests.patience import patient_homes
 from linkwatch_pipeline_tests.services.postgresql import postgres
 from linkwatch_pipeline_tests.services.team import team
 from linkwatch_pipeline_tests.services.valkey import valkey, valkey_of_session
@@ -41,6 +42,13 @@ def aws_read_once() -> Iterator[None]:
     """What the services of AWS look like is read from the disk once, and not again by each command that is called."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """A stall of the machine is no page that keeps silent."""
+    with patient_homes():
         yield
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from linkwatch_pipeline.bootstrap import App, build_app
 from linkwatch_pipeline.domain.timestamps import parse_week
 from linkwatch_pipeline.use_cases.observe_week import begin_week, finish_run
+from linkwatch_pipeline_tests.patience import be_patient
 
 
 def drive_week(app: App, intended_at: datetime) -> None:
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("week", type=parse_week)
     arguments = parser.parse_args()
+    be_patient()
     with build_app(arguments.home, env={}) as app:
         drive_week(app, arguments.week)
 

@@ -175,7 +175,7 @@ class Shell:
         while self._background:
             with self._background.pop() as process:
                 process.send_signal(signal.SIGINT)
-                _, trouble = process.communicate(timeout=20)
+                _, trouble = process.communicate(timeout=60)
                 assert process.returncode == 0, trouble
 
     def run_here(self, command: str) -> tuple[int, str, str]:

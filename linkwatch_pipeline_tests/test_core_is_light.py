@@ -36,6 +36,7 @@ CORE = (
     "linkwatch_pipeline.status_bootstrap",
 )
 LINKWATCH = "import sys; from linkwatch_pipeline.entrypoints.cli import main; sys.exit(main())"
+PATIENT = f"from linkwatch_pipeline_tests.patience import be_patient; be_patient(); {LINKWATCH}"
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_a_link_is_recorded_listed_checked_and_told_of_with_the_base_packages_on
         owner = ("--owner", "docs", "--notify", "docs@example.com")
         _run(bare_python, LINKWATCH, "--home", home, "register", "guide", url, *owner)
         _run(bare_python, LINKWATCH, "--home", home, "record", "guide", url, "--sequence", "0", "--status", "404")
-        _run(bare_python, LINKWATCH, "--home", home, "check", "guide")
+        _run(bare_python, PATIENT, "--home", home, "check", "guide")
     listed = json.loads(_run(bare_python, LINKWATCH, "--home", home, "links", "--json"))
     assert [(link["state"], link["last_sequence"]) for link in _links(listed)] == [("reachable", 1)]
     _run(bare_python, LINKWATCH, "--home", home, "deliver")

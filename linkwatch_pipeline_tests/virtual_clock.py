@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 MICROSECOND = timedelta(microseconds=1)
 # Without any timer only another thread can wake the loop. After this long (real seconds) nothing will.
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Stuck(Exception):

@@ -17,12 +17,14 @@ from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 from linkwatch_pipeline.adapters.clock import SystemClock
-from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
+from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy, PublicPolicy
 from linkwatch_pipeline.adapters.handbook.reader import HandbookReader
 from linkwatch_pipeline.adapters.home import FixtureMark
 from linkwatch_pipeline.bootstrap import App, build_app, make_home
+from linkwatch_pipeline.domain.fetching import TOTAL_DEADLINE
 from linkwatch_pipeline.domain.handbook import FoundUrl, ScanResult
 from linkwatch_pipeline.domain.owner_map import parse_owner_map
 from linkwatch_pipeline.domain.runs import JobRecord, Run
@@ -62,6 +64,12 @@ class Scale:
 
 
 WHOLE = Scale(cooldown=0.05, service=0.05, throttling=2, most_busy=30, sign_in_one_in=3)
+
+
+class _Policy(FixturePolicy):
+    """Some pages keep silent for ever, which costs a week this long; nothing less is safe on a machine that stalls."""
+
+    deadline = TOTAL_DEADLINE
 
 
 @dataclass
@@ -204,7 +212,8 @@ def watched_handbook(folder: Path, handbook: Path, scale: Scale) -> Iterator[Han
         with home.settings_file.open("a") as settings:
             settings.write(f"\ncooldown_seconds = {scale.cooldown}\nbatches = {scale.batches}\n")
             settings.write(f"concurrency = {scale.concurrency}\n")
-        with build_app(home.folder, env={}, resolver=world.resolver, ssl_context=world.ssl_context) as app:
+        parts: dict[str, Any] = {"policy": _Policy(pairs), "resolver": world.resolver, "ssl_context": world.ssl_context}
+        with build_app(home.folder, env={}, **parts) as app:
             links = _register(app, result, script)
             yield HandbookWeeks(app, world, scale, script, found, links, Oracle(script, links))
 

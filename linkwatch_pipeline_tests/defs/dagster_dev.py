@@ -38,7 +38,7 @@ class DagsterDev:
         """The data of a GraphQL answer."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(f"{self._url}/graphql", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)["data"]
 
     def until(self, look: Callable[[], T], *, seconds: float) -> T:
@@ -53,16 +53,16 @@ class DagsterDev:
         raise AssertionError(f"nothing within {seconds} s; it said:\n{self.said()}")
 
     def until_it_serves(self) -> None:
-        self.until(lambda: self.ask("{ version }"), seconds=90)
+        self.until(lambda: self.ask("{ version }"), seconds=200)
 
     def interrupt(self) -> int:
         """Ctrl-C; its exit code."""
         self._process.send_signal(signal.SIGINT)
-        return self._process.wait(timeout=60)
+        return self._process.wait(timeout=120)
 
     def until_nothing_is_left(self) -> None:
         """Dagster's servers go by themselves, some seconds after their parent."""
-        self.until(lambda: not self._processes(), seconds=40)
+        self.until(lambda: not self._processes(), seconds=120)
 
     def _processes(self) -> set[int]:
         """What lives of its process group."""
@@ -89,12 +89,6 @@ def started(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def is_free(port: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.queue.sqs import SqsQueue
+from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.bootstrap import App, build_app
 from linkwatch_pipeline.definitions import defs
 from linkwatch_pipeline.domain.runs import Run, RunState
@@ -31,6 +32,7 @@ SITES = {
     "gamma.example": {"/one": 200},
 }
 WEEK = week_start(SystemClock().now())
+CLOCK = StoryClock(SystemClock(), WEEK + timedelta(minutes=10))  # of all machines; no week begins meanwhile
 ONE_BATCH_A_HOST = {"LINKWATCH_BATCHES": "3"}
 
 
@@ -65,6 +67,7 @@ def opened(shared: Shared, world: World, home: Path) -> App:
     return build_app(
         home,
         env={**shared.env, **ONE_BATCH_A_HOST},
+        clock=CLOCK,
         policy=world.policy,
         resolver=world.resolver,
         ssl_context=world.ssl_context,
@@ -90,13 +93,13 @@ def worker_in_thread(shared: Shared, world: World, home: Path) -> Iterator[None]
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), name="worker", daemon=True)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(60)
     try:
         yield
     finally:
         [(loop, stop)] = loop_and_stop
         loop.call_soon_threadsafe(stop.set)
-        thread.join(timeout=30)
+        thread.join(timeout=60)
 
 
 def run_week(app: App, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:

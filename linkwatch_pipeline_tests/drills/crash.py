@@ -10,7 +10,7 @@ from linkwatch_pipeline_tests.drills import process
 from linkwatch_pipeline_tests.drills.account import Account
 from linkwatch_pipeline_tests.drills.desk import Desk, desk
 
-SECONDS = 60  # for a process to end
+SECONDS = 250  # for a process to end
 
 
 def crash_between_claim_and_send(folder: Path, account: Account) -> None:

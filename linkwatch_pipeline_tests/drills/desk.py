@@ -5,7 +5,7 @@ from __future__ import annotations
 import email
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -16,6 +16,7 @@ import trustme
 from linkwatch_pipeline.bootstrap import App, build_app
 from linkwatch_pipeline.domain.links import Delivery
 from linkwatch_pipeline_tests.builders import after
+from linkwatch_pipeline_tests.ports import reserved_port
 from linkwatch_pipeline_tests.use_cases.office import SENDER, Office
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 from linkwatch_pipeline_tests.world.mail_server import MailServer
@@ -100,14 +101,10 @@ class Desk:
 @contextmanager
 def desk(folder: Path, *, mail_is_up: bool = True) -> Iterator[Desk]:
     """A new home, on MONDAY at 09:20. With `mail_is_up` false its mail server is down until `Desk.mail.running()`."""
-    mail, on_call = MailServer(_authority(), security="none", login=False), OnCallServer()
-    with on_call.running():
-        if mail_is_up:
-            with mail.running():
-                yield Desk(folder / "home", VirtualClock(after(minutes=20)), mail, on_call)
-        else:
-            with mail.running():
-                pass  # it was there once, so that its port is known
+    on_call = OnCallServer()
+    with reserved_port() as port, on_call.running():
+        mail = MailServer(_authority(), security="none", login=False, port=port)
+        with mail.running() if mail_is_up else nullcontext():
             yield Desk(folder / "home", VirtualClock(after(minutes=20)), mail, on_call)
 
 

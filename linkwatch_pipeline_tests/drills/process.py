@@ -16,6 +16,7 @@ from linkwatch_pipeline.adapters.story_clock import StoryClock
 from linkwatch_pipeline.bootstrap import build_app
 from linkwatch_pipeline.domain.timestamps import format_utc, parse_utc, week_start
 from linkwatch_pipeline_tests.drive import drive_week
+from linkwatch_pipeline_tests.patience import be_patient
 
 # The step after which a sender dies.
 CLAIM, SEND = "claim_notice", "send"
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("now", type=parse_utc)
     parser.add_argument("dies_after", nargs="?", default="")
     given = parser.parse_args()
+    be_patient()
     with build_app(given.home, env=dict(os.environ), clock=clock_from(given.now)) as app:
         if given.what == "run":
             drive_week(app, week_start(given.now))

@@ -25,7 +25,7 @@ from linkwatch_pipeline_tests.gates.busy_week import LINKS_PER_HOST, busy_world,
 from linkwatch_pipeline_tests.use_cases.office import Office
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
-SECONDS = 60  # of patience with a process
+SECONDS = 250  # of patience with a process
 HOSTS = 12
 
 
@@ -78,7 +78,7 @@ def _lose_network(home: Desk, account: Account) -> None:
 
 def daemon_killed_on_monday(folder: Path, account: Account) -> None:
     """The process that runs the week is killed on Monday 09:05; `resume` goes on with it at 09:40."""
-    with busy_world(folder / "world", hosts=4, throttles=False, in_steps=True) as world, desk(folder) as home:
+    with busy_world(folder / "world", hosts=4, throttles=False, in_steps_of=4) as world, desk(folder) as home:
         world.make_home(home.folder, registered_at=MONDAY - timedelta(days=1), story=False)
         env = {"LINKWATCH_OPS_WEBHOOK": home.on_call.url}
         world.answer_up_to(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import pytest
 
 from linkwatch_pipeline.adapters.fixture_site import FixtureSite
 from linkwatch_pipeline_tests.entrypoints.terminal import Terminal
+from linkwatch_pipeline_tests.patience import as_released
+from linkwatch_pipeline_tests.ports import reserved_port
 
 
 @pytest.fixture
@@ -40,7 +41,8 @@ def test_the_checkpoints_of_the_reference_program_are_walked(watched: Terminal, 
     site.set(status=200, body="Domain for sale")
     assert watched.run("check", "guide", "--json").document["reason"] == "marker_missing"
     site.set(status=200, delay_seconds=3)
-    assert watched.run("check", "guide", "--json").document["reason"] == "timeout"
+    with as_released():
+        assert watched.run("check", "guide", "--json").document["reason"] == "timeout"
     site.set(status=429)  # last, since the host asks for a pause
     assert watched.run("check", "guide", "--json").document["outcome"] == "throttled"
     records = watched.records()
@@ -99,13 +101,16 @@ def served(*words: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as port:
+        yield port
+
+
 def test_the_fixture_command_serves_what_its_file_says_until_it_is_interrupted(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LINKWATCH_COOLDOWN_SECONDS", "0")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     state = tmp_path / "state.json"
     terminal.fine("init", "--fixture", f"127.0.0.1:{port}")
     url = f"http://127.0.0.1:{port}/"
@@ -117,5 +122,5 @@ def test_the_fixture_command_serves_what_its_file_says_until_it_is_interrupted(
         state.write_text(json.dumps({"status": 404}))
         assert terminal.run("check", "guide", "--json").document["outcome"] == "broken"
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
     assert not (tmp_path / ".linkwatch").exists()

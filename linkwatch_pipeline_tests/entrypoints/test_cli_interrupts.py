@@ -11,7 +11,7 @@ import pytest
 
 from linkwatch_pipeline.entrypoints.cli.interrupts import call_interruptibly
 
-SECONDS = 20.0
+SECONDS = 60.0
 MAIN = threading.main_thread()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -78,17 +78,18 @@ def test_what_cannot_be_is_refused_and_says_why(broken: Terminal, words: tuple[s
 @pytest.mark.parametrize(
     ("command", "kind"), [("release-notices", RulingKind.RELEASED), ("discard-notices", RulingKind.DISCARDED)]
 )
-def test_a_held_run_is_decided_about(broken: Terminal, command: str, kind: RulingKind) -> None:
+def test_a_held_run_is_decided_about(broken: Terminal, midweek: datetime, command: str, kind: RulingKind) -> None:
+    monday = week_start(midweek)
+    run_id = weekly_run_id(monday)
     with build_app(broken.home, env={}) as app:
-        monday = week_start(NOW)
-        app.store.create_run(Run(run_id=RUN_ID, intended_at=monday, started_at=monday, state=RunState.CLOSED))
-        held = Ruling(kind=RulingKind.HELD, at=NOW, why="7 of 9 hosts broke anew")
-        assert app.store.rule_on_run(RUN_ID, held, replaces=None)
-    assert "notices held: 7 of 9 hosts broke anew" in broken.fine("inspect", "--run", RUN_ID).out
+        app.store.create_run(Run(run_id=run_id, intended_at=monday, started_at=monday, state=RunState.CLOSED))
+        held = Ruling(kind=RulingKind.HELD, at=midweek, why="7 of 9 hosts broke anew")
+        assert app.store.rule_on_run(run_id, held, replaces=None)
+    assert "notices held: 7 of 9 hosts broke anew" in broken.fine("inspect", "--run", run_id).out
     said = broken.run("health")
     assert (said.code, "run_suspect" in said.out) == (1, True)
-    assert "0 notices" in broken.fine(command, RUN_ID, "--by", "ana").out
-    ruling = broken.fine("inspect", "--run", RUN_ID, "--json").document["run"]["ruling"]
+    assert "0 notices" in broken.fine(command, run_id, "--by", "ana").out
+    ruling = broken.fine("inspect", "--run", run_id, "--json").document["run"]["ruling"]
     assert (ruling["kind"], ruling["by"]) == (kind.value, "ana")
     assert "run_suspect" not in broken.run("health").out
 

@@ -123,7 +123,7 @@ def test_it_runs_until_interrupted_and_has_written_what_it_saw(
     second = home.run("status", "run", "--once")
     assert (second.code, second.out) == (1, "")
     running.send_signal(how)
-    _, said = running.communicate(timeout=20)
+    _, said = running.communicate(timeout=60)
     assert running.returncode == (130 if how is signal.SIGINT else 0), said
     assert "Traceback" not in said
     assert [row[1] for row in team.rows(service)] == ["UP"]

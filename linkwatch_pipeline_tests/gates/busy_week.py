@@ -46,11 +46,11 @@ class BusyWorld:
         return RequestLog([*self.hosts.log.hits, *self.shared.log.hits])
 
     def answer_up_to(self, step: int) -> None:
-        """Let the hosts of a world `in_steps` answer for one page more: from now on for pages `/0` to `/step`."""
+        """Let the hosts of a world in steps answer for more pages from now on; see `busy_world`."""
         self.hosts.week = step
 
     def wait_for_visits(
-        self, process: subprocess.Popen[Any], visits: int, *, step: int = 0, patience: float = 90.0
+        self, process: subprocess.Popen[Any], visits: int, *, step: int = 0, patience: float = 250.0
     ) -> None:
         """Until so many visits have ended here that began in this step or later.
 
@@ -72,6 +72,8 @@ class BusyWorld:
         home = make_home(folder, env={}, fixture=FixtureMark(pairs=pairs, story=story))
         with home.settings_file.open("a") as settings:
             settings.write(f"\ncooldown_seconds = {COOLDOWN.total_seconds()}\n")
+            # All at once: in steps, those that let wait must not keep others from being asked.
+            settings.write(f"concurrency = {len(self.hosts.map.hosts)}\n")
         with build_app(folder, env={}) as app:
             for number, url in enumerate(self.urls):
                 register_link(
@@ -89,12 +91,13 @@ class BusyWorld:
 
 @contextmanager
 def busy_world(
-    folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttles: bool = True, in_steps: bool = False
+    folder: Path, *, hosts: int = HOSTS, delay: float = 0.05, throttles: bool = True, in_steps_of: int | None = None
 ) -> Iterator[BusyWorld]:
     """The world; each answer takes about `delay` seconds. With `throttles` one page always answers 429.
 
-    With `in_steps` only page `/0` of each host is answered, and the others keep silent until `answer_up_to`. However
-    slow the machine is, a process cannot get further than it should.
+    With `in_steps_of` only so many pages are answered, those that every host is asked for first, and the others let
+    wait; with each step of `answer_up_to`, so many more are answered. However slow the machine is, a process that is
+    patient (see `patience`) cannot get further than it should.
     """
     for name in ("shared", "hosts"):
         (folder / name).mkdir(parents=True)
@@ -108,7 +111,10 @@ def busy_world(
             # Between half and one and a half times the delay: visits end at different moments.
             own_delay = delay * (0.5 + number % 5 / 4)
             pages = _pages(number, own_delay, landing, throttles=throttles)
-            sites[name] = {"pages": _in_steps(pages) if in_steps else pages}
+            if in_steps_of is not None:
+                steps = [(place * hosts + number) // in_steps_of for place in range(LINKS_PER_HOST)]
+                pages = _in_steps(pages, steps)
+            sites[name] = {"pages": pages}
         with WorldProcess(sites, folder / "hosts") as world:
             urls = tuple(f"http://{_address(world, name)}{path}" for name in names for path in sites[name]["pages"])
             yield BusyWorld(world, shared, urls)
@@ -130,10 +136,9 @@ def _pages(number: int, delay: float, landing: str, *, throttles: bool) -> dict[
     return pages
 
 
-def _in_steps(pages: Mapping[str, Page]) -> dict[str, Page]:
-    """Each page later than the one before: the world's weeks are the steps."""
-    silence = {"hostile": "silent"}
-    return {path: {"weeks": [silence] * step + [page]} for step, (path, page) in enumerate(pages.items())}
+def _in_steps(pages: Mapping[str, Page], steps: Iterable[int]) -> dict[str, Page]:
+    """Each page unanswered before its step: the world's weeks are the steps."""
+    return {path: {**page, "from_week": step} for step, (path, page) in zip(steps, pages.items(), strict=True)}
 
 
 def _page(status: int, delay: float) -> Page:

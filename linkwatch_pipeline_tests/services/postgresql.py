@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from linkwatch_pipeline_tests.pages import ROOT
+from linkwatch_pipeline_tests.ports import reserved_port
 
 USER = "watcher"
 PASSWORD = "p@ss:/word?&%"  # has to be percent-encoded in a URL
@@ -26,15 +26,14 @@ PASSWORD_IN_URL = "p%40ss%3A%2Fword%3F%26%25"
 TABLES = ROOT / "deploy" / "status-tables.sql"
 _BINARIES = Path("/usr/lib/postgresql")
 _UNPRIVILEGED = "postgres"
-_ATTEMPTS = 3
 
 
 class Postgres:
     """A cluster in a folder. `port` is its own; stopping and starting keeps it and the data."""
 
-    def __init__(self, folder: Path, binaries: Path) -> None:
+    def __init__(self, folder: Path, binaries: Path, port: int) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = port
         self.options = ""  # further ones of the server
         self._binaries = binaries
         self._databases = 0
@@ -120,15 +119,16 @@ def running_postgres() -> Iterator[Postgres]:
         pytest.skip(f"no PostgreSQL under {_BINARIES}: apt-get install postgresql")
     # Not pytest's folder: nobody else may enter that one.
     folder = Path(tempfile.mkdtemp(prefix="linkwatch-postgresql-"))
-    cluster = Postgres(folder, binaries)
-    try:
-        cluster.create()
-        _start(cluster)
-        yield cluster
-    finally:
-        if (folder / "data" / "postmaster.pid").exists():
-            cluster.stop("immediate")
-        shutil.rmtree(folder, ignore_errors=True)
+    with reserved_port() as port:
+        cluster = Postgres(folder, binaries, port)
+        try:
+            cluster.create()
+            cluster.start()
+            yield cluster
+        finally:
+            if (folder / "data" / "postmaster.pid").exists():
+                cluster.stop("immediate")
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -148,18 +148,6 @@ def connected(url: str) -> Iterator[Any]:
         db.close()
 
 
-def _start(cluster: Postgres) -> None:
-    """Another process may take the free port before the server does."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return cluster.start()
-        except RuntimeError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            cluster.port = _free_port()
-    return None
-
-
 def _newest_binaries() -> Path | None:
     found = [folder / "bin" for folder in _BINARIES.glob("*") if (folder / "bin" / "initdb").exists()]
     usable = os.getuid() != 0 or (shutil.which("setpriv") is not None and _has_user())
@@ -173,9 +161,3 @@ def _has_user() -> bool:
 def _give_to_unprivileged(*paths: Path) -> None:
     for path in paths:
         shutil.chown(path, _UNPRIVILEGED, _UNPRIVILEGED)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

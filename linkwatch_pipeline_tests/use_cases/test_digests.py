@@ -203,7 +203,7 @@ def test_several_senders_at_once_tell_every_notice_in_one_mail(tmp_path: Path) -
 
     def send(number: int) -> None:
         store = SqliteStore.open(file)
-        barrier.wait(30)
+        barrier.wait(60)
         deliver_notices(store, providers[number], clock=office.clock, sender=SENDER, claimant=f"sender-{number}")
         store.close()
 

@@ -274,7 +274,9 @@ OBSERVATION = st.builds(
 
 
 @given(st.lists(OBSERVATION, max_size=8, unique_by=lambda o: (o.link_id, o.sequence)))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_what_is_read_is_exactly_what_was_written(tmp_path: Path, observations: list[Observation]) -> None:
     warehouse: Warehouse = ParquetWarehouse(tmp_path)
     exported = warehouse.write_week(MONDAY, observations)

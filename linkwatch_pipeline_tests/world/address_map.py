@@ -27,7 +27,9 @@ class AddressMap:
 
     @property
     def policy(self) -> FixturePolicy:
-        return FixturePolicy(address for pair in self.hosts.values() for address in pair)
+        from linkwatch_pipeline_tests.patience import PatientPolicy  # not where this file is packed beside a function
+
+        return PatientPolicy(address for pair in self.hosts.values() for address in pair)
 
     @property
     def ssl_context(self) -> ssl.SSLContext:

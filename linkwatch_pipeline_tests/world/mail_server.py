@@ -43,17 +43,17 @@ class MailServer:
 
     @contextmanager
     def running(self) -> Iterator[MailServer]:
-        """Serve in a thread of its own: on a free port, and after a break on the same one again."""
+        """Serve in a thread of its own: on `port`, a free one if that is 0, and after a break on the same one again."""
         loop = asyncio.new_event_loop()
         started = threading.Event()
         thread = threading.Thread(target=self._serve, args=(loop, started), daemon=True)
         thread.start()
-        assert started.wait(10)
+        assert started.wait(60)
         try:
             yield self
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
+            thread.join(60)
 
     @cached_property
     def trust(self) -> ssl.SSLContext:

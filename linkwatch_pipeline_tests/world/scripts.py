@@ -29,13 +29,14 @@ Behaviour = Callable[[Request, asyncio.StreamReader, asyncio.StreamWriter], Awai
 
 @dataclass(frozen=True)
 class Answer:
-    """An ordinary answer. `delay` is seconds before its first byte."""
+    """An ordinary answer. `delay` is seconds before its first byte, which does not come before the week `from_week`."""
 
     status: int = 200
     body: str = "guide-v1: learning resource"
     content_type: str = "text/plain; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    from_week: int = 0
 
     @classmethod
     def redirect(cls, location: str, status: int = 302) -> Answer:

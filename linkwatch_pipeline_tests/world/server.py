@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from linkwatch_pipeline_tests.world.log import Hit
 from linkwatch_pipeline_tests.world.scripts import Answer, Request, Site
 
-_PATIENCE = 30.0  # seconds for a request to come
+_PATIENCE = 60.0  # seconds for a request to come
+_LOOK_AGAIN = 0.05  # seconds between looks at which week it is
 
 
 class Servers:
@@ -87,23 +88,11 @@ class Servers:
         started = self._hellos.get(tls, started) if tls is not None else started
         request = Request(host, "", {}, week, 0)
         together, together_all = self._open[host], self._open.total()
-        last_write, ended = _noting_writes(writer, loop), None
-        try:
-            # Somebody who resets, or leaves in mid-sentence, is no fault of the server's.
-            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-                site = self._sites[host]
-                if site.is_down_in(week):
-                    writer.transport.abort()
-                elif site.greeting is not None:
-                    await site.greeting(request, reader, writer)
-                else:
-                    request = await self._read_request(host, week, reader)
-                    await _answer(site, request, reader, writer)
-                    # Not now: on a busy machine the client may have read it all and gone long before this line.
-                    ended = last_write()
-        finally:
-            ended = loop.time() if ended is None else ended
-            writer.close()
+        last_write, told = _noting_writes(writer, loop), False
+
+        def tell(ended: float) -> None:
+            nonlocal told
+            told = True
             self._tell(
                 Hit(
                     host=host,
@@ -119,7 +108,40 @@ class Servers:
                     together_all=together_all,
                 )
             )
+
+        try:
+            # Somebody who resets, or leaves in mid-sentence, is no fault of the server's.
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+                site = self._sites[host]
+                if site.is_down_in(week):
+                    writer.transport.abort()
+                elif site.greeting is not None:
+                    await site.greeting(request, reader, writer)
+                else:
+                    request = await self._read_request(host, week, reader)
+                    answer = site.answer_to(request)
+                    if isinstance(answer, Answer):
+                        await self._until(answer.from_week, reader)
+                        await asyncio.sleep(answer.delay)
+                        # Before it can be read: whoever has the answer finds its visit in the log.
+                        tell(loop.time())
+                        writer.write(answer.to_bytes())
+                        await writer.drain()
+                    else:
+                        await answer(request, reader, writer)
+                        # Not now: on a busy machine the client may have read it all and gone long before this line.
+                        ended = last_write()
+                        tell(loop.time() if ended is None else ended)
+        finally:
+            if not told:
+                tell(loop.time())
+            writer.close()
             self._open[host] -= 1
+
+    async def _until(self, week: int, reader: asyncio.StreamReader) -> None:
+        """Wait for a week, but not for longer than the client does."""
+        while self._week() < week and not reader.at_eof():
+            await asyncio.sleep(_LOOK_AGAIN)
 
     async def _read_request(self, host: str, week: int, reader: asyncio.StreamReader) -> Request:
         async with asyncio.timeout(_PATIENCE):
@@ -145,14 +167,3 @@ def _noting_writes(writer: asyncio.StreamWriter, loop: asyncio.AbstractEventLoop
 
     writer.write = noted  # type: ignore[method-assign]
     return lambda: last[0] if last else None
-
-
-async def _answer(site: Site, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    answer = site.answer_to(request)
-    if not isinstance(answer, Answer):
-        await answer(request, reader, writer)
-        return
-    if answer.delay:
-        await asyncio.sleep(answer.delay)
-    writer.write(answer.to_bytes())
-    await writer.drain()

@@ -15,9 +15,12 @@ from linkwatch_pipeline.adapters.fetch.guarded import GuardedFetcher
 from linkwatch_pipeline.domain.fetching import FetchResult
 from linkwatch_pipeline.domain.hosts import Departure
 from linkwatch_pipeline.domain.reasons import Reason
-from linkwatch_pipeline_tests.world import Answer, Hit, RequestLog, Site, World, WorldProcess, visits, weekly
+from linkwatch_pipeline_tests.world import Answer, Hit, Request, RequestLog, Site, World, WorldProcess, visits, weekly
+from linkwatch_pipeline_tests.world.hostile import raw
+from linkwatch_pipeline_tests.world.scripts import Script
 
 DOCS = "docs.example.com"
+PATIENCE = timedelta(minutes=1)
 
 
 class OpenGate:
@@ -35,7 +38,7 @@ def fetcher_of(world: World | WorldProcess) -> GuardedFetcher:
         user_agent="test",
         resolver=world.resolver,
         ssl_context=world.ssl_context,
-        deadline=timedelta(seconds=5),
+        deadline=PATIENCE,
     )
 
 
@@ -57,6 +60,23 @@ def test_a_page_follows_its_weekly_script() -> None:
             return seen
 
     assert asyncio.run(story()) == [200, 200, 404, 404, 404, 404, 200, 200, 200, 200]
+
+
+def test_a_page_may_let_wait_until_a_week() -> None:
+    async def story() -> tuple[list[str | None], int | None]:
+        async with World({DOCS: {"/guide": Answer(from_week=2), "/now": 200}}) as world:
+            waiting = asyncio.create_task(fetch(world, f"http://{DOCS}/guide"))
+            _, impatient = await asyncio.open_connection(*world.map.hosts[DOCS][0])
+            impatient.write(b"GET /guide?gone HTTP/1.1\r\n\r\n")
+            impatient.close()
+            while world.log.hits == []:  # that somebody went is seen a moment later
+                await asyncio.sleep(0.01)
+            assert (await fetch(world, f"http://{DOCS}/now")).status == 200
+            so_far = [hit.target for hit in world.log.hits]
+            world.week = 2
+            return so_far, (await waiting).status
+
+    assert asyncio.run(story()) == (["/guide?gone", "/now"], 200)
 
 
 def test_a_page_follows_its_script_of_visits_whatever_the_week() -> None:
@@ -95,7 +115,14 @@ def test_a_host_may_be_down_for_good_or_for_a_week() -> None:
 
 def test_the_log_tells_who_was_visited_when_and_how_many_were_there() -> None:
     async def story() -> RequestLog:
-        sites = {DOCS: Site(otherwise=Answer(delay=0.1)), "b.example.com": Site(otherwise=Answer(delay=0.1))}
+        all_there = asyncio.Barrier(3)
+
+        async def meet(request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await all_there.wait()
+            await raw(Answer().to_bytes())(request, reader, writer)
+
+        pages: dict[str, Script] = {"/first": Answer(delay=0.1), "/together": meet}
+        sites = {DOCS: pages, "b.example.com": pages}
         async with World(sites, week=2) as world:
             await fetch(world, f"https://{DOCS}/first?x=1")
             await asyncio.gather(*(fetch(world, f"http://{host}/together") for host in (DOCS, DOCS, "b.example.com")))

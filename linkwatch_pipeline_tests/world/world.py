@@ -41,9 +41,9 @@ class World(Mapped):
         self._closed_ports: list[socket.socket] = []
 
     async def settle(self) -> None:
-        """Wait (10 s at most) until no connection is open: a hit is logged when the server has noticed its end."""
+        """Wait (a minute at most) until no connection is open: a hit is logged when the server has noticed its end."""
         assert self._servers is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self._servers.open_connections:
                 await asyncio.sleep(0.002)
 
@@ -88,12 +88,12 @@ class World(Mapped):
 
         thread = threading.Thread(target=run, name="world", daemon=True)
         thread.start()
-        loop, stop = started.result(timeout=30)
+        loop, stop = started.result(timeout=60)
         try:
             yield self
         finally:
             loop.call_soon_threadsafe(stop.set)
-            thread.join(timeout=30)
+            thread.join(timeout=60)
 
     def _tell(self, hit: Hit) -> None:
         self.log.hits.append(hit)
