@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -25,15 +26,24 @@ class CoroutineRunner:
     """`asyncio.run` for a process that may be asked to stop: what runs is cancelled, and tidies up."""
 
     def __init__(self) -> None:
-        self._is_stopped = False
+        self._stopped = threading.Event()
         self._cancel: Callable[[], object] | None = None
 
     def stop(self) -> None:
         """Cancel what runs, and let nothing run any more. For another thread; returns at once."""
-        self._is_stopped = True
+        self._stopped.set()
         if (cancel := self._cancel) is not None:
             with suppress(RuntimeError):  # its loop has ended just now
                 cancel()
+
+    def raise_if_stopped(self) -> None:
+        """For work between two coroutines. Raises KeyboardInterrupt."""
+        self.wait(timedelta(0))
+
+    def wait(self, duration: timedelta) -> None:
+        """Block so long, or until it is stopped. Raises KeyboardInterrupt."""
+        if self._stopped.wait(duration.total_seconds()):
+            raise KeyboardInterrupt
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run it to its end. Handlers of interrupts that somebody put up are called afterwards, if one came.
@@ -55,7 +65,7 @@ class CoroutineRunner:
             assert task is not None
             self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
             with _instead_of(handlers, cancel):
-                if self._is_stopped:
+                if self._stopped.is_set():
                     task.cancel()
                 return await main
 
@@ -66,8 +76,7 @@ class CoroutineRunner:
             # In place of what cancelling led to; to be stopped too late for cancelling anything counts, too.
             if received:
                 handlers[received[0]](received[0], None)
-            if self._is_stopped:
-                raise KeyboardInterrupt
+            self.raise_if_stopped()
 
 
 def _handlers() -> dict[int, Handler]:

@@ -71,6 +71,10 @@ class App(Parts):
         """The same parts, telling `progress` what happens in runs."""
         return self._changed(progress=progress)
 
+    def stopped_by(self, coroutines: CoroutineRunner) -> App:
+        """The same parts, for somebody who may want to end `observe` in the middle."""
+        return self._changed(coroutines=coroutines)
+
     def _changed(self, **parts: Any) -> App:
         changed = replace(self, **parts)
         changed.__dict__["store"] = self.store  # one connection, closed by whoever opened it
@@ -86,13 +90,9 @@ class App(Parts):
         Args:
             worker: as `sole_runner` named this process.
             tell: told how far a run is that others work on; None tells `progress`.
-        Raises: KeyboardInterrupt once `stop` was called.
+        Raises: KeyboardInterrupt once `coroutines` is stopped.
         """
         self.coroutines.run(self._follow(run, hosts, worker, tell) if self.on_aws else self._work(run, hosts, worker))
-
-    def stop(self) -> None:
-        """End `observe` soon, and let it not begin again. For another thread than the one that observes."""
-        self.coroutines.stop()
 
     async def _work(self, run: Run, hosts: Iterable[str] | None, worker: str) -> None:
         async with self.checking(worker=worker) as parts:

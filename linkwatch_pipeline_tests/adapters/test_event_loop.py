@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from types import FrameType
 
 import pytest
@@ -166,6 +167,17 @@ def test_another_thread_stops_it_and_nothing_runs_any_more() -> None:
     runner.stop()
     thread.join(20)
     assert (raised, work.tidied) == ([KeyboardInterrupt] * 2, True)
+
+
+def test_whoever_waits_between_two_coroutines_hears_of_it_at_once() -> None:
+    runner = CoroutineRunner()
+    runner.wait(timedelta(0))
+    runner.raise_if_stopped()
+    threading.Thread(target=runner.stop).start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.wait(timedelta(days=1))
+    with pytest.raises(KeyboardInterrupt):
+        runner.raise_if_stopped()
 
 
 def test_what_the_system_does_by_default_stays(heard: list[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def home(world: BusyWorld, week: datetime, tmp_path: Path) -> Path:
 def test_interrupted_and_killed_a_run_goes_on_where_it_stopped(world: BusyWorld, week: datetime, home: Path) -> None:
     interrupted = _linkwatch(home, "run")
     world.wait_for_visits(interrupted, HOSTS)
-    interrupted.send_signal(signal.SIGINT)
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: Dagster's processes are interrupted, too
     _, said = interrupted.communicate(timeout=PATIENCE)
     assert interrupted.returncode == 130
     assert said.splitlines()[-1] == "linkwatch: interrupted; the same command goes on where it stopped."
@@ -98,6 +99,7 @@ def _linkwatch(home: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 

@@ -145,7 +145,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _interrupted()
     except RuntimeError as error:
-        if str(error) != DUCKDB_INTERRUPTED:
+        if not _was_interrupted(error):
             raise
         return _interrupted()
     except UnicodeEncodeError as error:
@@ -160,6 +160,13 @@ def main(args: Sequence[str] | None = None) -> int:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return EXIT_REFUSED
     return code
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came in the middle of what raises something of its own then: a query, a class that is defined."""
+    if error is None:
+        return False
+    return isinstance(error, KeyboardInterrupt) or str(error) == DUCKDB_INTERRUPTED or _was_interrupted(error.__cause__)
 
 
 def _interrupted() -> int:

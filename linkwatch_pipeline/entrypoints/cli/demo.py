@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwatch_pipeline.entrypoints.cli.interrupts import call_interruptibly
 from linkwatch_pipeline.entrypoints.cli.output import print_json, print_table, say
 from linkwatch_pipeline.entrypoints.cli.values import as_json
 
 if TYPE_CHECKING:
+    from linkwatch_pipeline.adapters.event_loop import CoroutineRunner
     from linkwatch_pipeline.adapters.fixture_site import FixtureSite
     from linkwatch_pipeline.bootstrap import App
 
@@ -30,7 +32,15 @@ LINK_ID, OWNER, ADDRESS, MARKER = "guide", "docs-team", "docs-team@example.com",
 @as_json
 def demo(deliver: bool, as_json: bool) -> None:
     """Play four weeks: a page is there, gone, still gone, back. Again, nothing changes."""
-    with _open_demo_home(Path(DEMO_HOME)) as app:
+    from linkwatch_pipeline.adapters.event_loop import CoroutineRunner
+
+    coroutines = CoroutineRunner()
+    call_interruptibly(lambda: _demo(coroutines, deliver=deliver, as_json=as_json), stop=coroutines.stop)
+
+
+def _demo(coroutines: CoroutineRunner, *, deliver: bool, as_json: bool) -> None:
+    with _open_demo_home(Path(DEMO_HOME)) as opened:
+        app = opened.stopped_by(coroutines)
         _play(app, quiet=as_json)
         pending = sum(not notice.status.is_settled for notice in app.store.notices())
         if not as_json:

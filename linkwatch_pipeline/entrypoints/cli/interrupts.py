@@ -37,6 +37,8 @@ def call_interruptibly(call: Callable[[], T], *, stop: Callable[[], None]) -> T:
 
 
 def _make(call: Callable[[], T], outcome: Future[T]) -> None:
+    # Its processes inherit this: Ctrl-C in a terminal reaches them too, and they would tell of it in tracebacks.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         outcome.set_result(call())
     except BaseException as error:  # carried to whoever waits

@@ -19,6 +19,7 @@ from linkwatch_pipeline.entrypoints.cli.output import note, print_json, print_ta
 if TYPE_CHECKING:
     from linkwatch_pipeline.bootstrap import App
     from linkwatch_pipeline.domain.runs import Run
+    from linkwatch_pipeline.ports import Progress
 
 Materialise = Callable[[], None]
 T = TypeVar("T")
@@ -34,10 +35,10 @@ def run(context: click.Context, week: str | None, as_json: bool) -> int:
     """Check every link for a week. Interrupted, the same command goes on where it stopped."""
     from linkwatch_pipeline.domain.timestamps import parse_week
 
-    with open_app(context, if_unfinished=None) as app:
-        _require_service(app)
-        intended_at = parse_week(week) if week is not None else _latest_week(app)
-        return _run_and_print(app, intended_at, as_json)
+    def chosen(app: App) -> datetime:
+        return parse_week(week) if week is not None else _latest_week(app)
+
+    return _run_and_print(context, chosen, as_json)
 
 
 @click.command()
@@ -48,14 +49,30 @@ def resume(context: click.Context, run_id: str, as_json: bool) -> int:
     """Go on with a run that stopped. The same as `run` for its week."""
     from linkwatch_pipeline.domain.errors import NotFound
 
-    with open_app(context, if_unfinished=None) as app:
-        _require_service(app)
+    def chosen(app: App) -> datetime:
         found = app.store.get_run(run_id)
         if found is None:
             raise NotFound(
                 f"there is no run {run_id!r}; a run's id is its intended time, such as 2026-09-28T09:00:00Z."
             )
-        return _run_and_print(app, found.intended_at, as_json)
+        return found.intended_at
+
+    return _run_and_print(context, chosen, as_json)
+
+
+def _run_and_print(context: click.Context, week: Callable[[App], datetime], as_json: bool) -> int:
+    """Run the week that is chosen once the home is open, with everything in a thread that Ctrl-C does not reach."""
+    from linkwatch_pipeline.adapters.event_loop import CoroutineRunner
+
+    coroutines = CoroutineRunner()
+
+    def work() -> int:
+        with open_app(context, if_unfinished=None) as opened:
+            _require_service(opened)
+            app = opened.stopped_by(coroutines)
+            return _print_runs(app, run_week(app.with_progress(_progress_line(app)), week(app)), as_json)
+
+    return call_interruptibly(work, stop=coroutines.stop)
 
 
 def _require_service(app: App) -> None:
@@ -78,6 +95,7 @@ def run_week(app: App, intended_at: datetime) -> list[Run]:
     app = app.in_week(intended_at)
     # All that can refuse comes before anything of the week exists: its start decides which links belong to it.
     app.require_contact()
+    app.coroutines.raise_if_stopped()
     prepare_dagster(app.home.dagster)
     # Before Dagster: two processes that set up its storage at once trip over each other.
     with app.sole_runner() as worker:
@@ -103,7 +121,6 @@ def _outlast(app: App, run_id: str, attempt: Callable[[], T]) -> T:
     """Do it; on AWS again and again as long as table or queue are out. On a laptop no outage ends by itself."""
     if not app.on_aws:
         return attempt()
-    from linkwatch_pipeline.adapters.clock import wait
     from linkwatch_pipeline.bootstrap import outage_words
     from linkwatch_pipeline.entrypoints.cli.outlast import outlast
 
@@ -114,7 +131,7 @@ def _outlast(app: App, run_id: str, attempt: Callable[[], T]) -> T:
     def tell_outage(fault: LinkwatchError | None) -> None:
         note(f"{run_id}  {outage_words(fault)}")
 
-    return outlast(attempt, look=look, clock=app.clock, wait=wait, tell_outage=tell_outage)
+    return outlast(attempt, look=look, clock=app.clock, wait=app.coroutines.wait, tell_outage=tell_outage)
 
 
 def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[Materialise]:
@@ -129,9 +146,9 @@ def _materialisations(app: App, intended_at: datetime, worker: str) -> Iterator[
     resources = {"app": app, "run_lock": worker}
 
     def materialise() -> None:
-        execute = partial(job.execute_in_process, partition_key=key, resources=resources, run_config=quiet)
+        app.coroutines.raise_if_stopped()
         try:
-            call_interruptibly(lambda: execute(instance=instance), stop=app.stop)
+            job.execute_in_process(partition_key=key, instance=instance, resources=resources, run_config=quiet)
         except Exception as error:
             if (ours := _our_error(error)) is not None:
                 raise ours from error
@@ -162,22 +179,26 @@ def _latest_week(app: App) -> datetime:
     return max((r.intended_at for r in app.store.runs()), default=parse_week(FIRST_STORY_WEEK))
 
 
-def _run_and_print(app: App, intended_at: datetime, as_json: bool) -> int:
-    from linkwatch_pipeline.domain.coverage import coverage, percent
-    from linkwatch_pipeline.domain.runs import RunState
-    from linkwatch_pipeline.entrypoints.cli.documents import run_summary
+def _progress_line(app: App) -> Progress:
     from linkwatch_pipeline.entrypoints.cli.progress import ProgressLine
-    from linkwatch_pipeline.use_cases.close_run import run_counts
-    from linkwatch_pipeline.use_cases.dead_letters import letters_of
 
     def expected(run_id: str) -> int:
         found = app.store.get_run(run_id)
         return found.expected or 0 if found is not None else 0
 
-    runs = run_week(app.with_progress(ProgressLine(expected)), intended_at)
+    return ProgressLine(expected)
+
+
+def _print_runs(app: App, runs: list[Run], as_json: bool) -> int:
+    from linkwatch_pipeline.domain.coverage import coverage, percent
+    from linkwatch_pipeline.domain.runs import RunState
+    from linkwatch_pipeline.entrypoints.cli.documents import run_summary
+    from linkwatch_pipeline.use_cases.close_run import run_counts
+    from linkwatch_pipeline.use_cases.dead_letters import letters_of
+
     counted = [(r, run_counts(app.store, r)) for r in runs]
     if as_json:
-        print_json({"week": intended_at.date().isoformat(), "runs": [run_summary(r, c) for r, c in counted]})
+        print_json({"week": runs[0].intended_at.date().isoformat(), "runs": [run_summary(r, c) for r, c in counted]})
     else:
         print_table(
             ["run", "state", "jobs", "coverage", "ended"],
