@@ -1,7 +1,7 @@
 """What health has to read everything for: all links, all notices. Seldom, so that 600,000 links do not cost all day.
 
 A look every five minutes reads runs, chains and unsettled notices. What changes by the day (links that nothing was
-observed of, mutes that nobody needs) is surveyed once a day, what mail providers told once an hour.
+observed of, mutes that nobody needs, damaged history) is surveyed once a day, what mail providers told once an hour.
 """
 
 from __future__ import annotations
