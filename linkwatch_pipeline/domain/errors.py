@@ -105,7 +105,8 @@ class DamagedRecord(StoreUnusable):
     Args:
         record: where it stands, as a person looks for it.
         url: its URL, of a record that has one, if that much can be read.
-        key: the id of a run, the target of a mute, if that much can be read.
+        key: the id of a run, the target of a mute, `link:sequence` of an observation, the id of a transition, if that
+            much can be read.
     """
 
     def __init__(self, message: str, *, record: str, url: str | None = None, key: str | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.recording import Recorded
 from linkwatch_pipeline.domain.transitions import Transition
+from linkwatch_pipeline.ports.damaged import Damaged
 from linkwatch_pipeline.ports.warehouse import ExportedWeek
 
 
@@ -30,12 +31,19 @@ class HistoryStore(Protocol):
         run_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        damaged: Damaged | None = None,
     ) -> Iterator[Observation]:
-        """Observations in (link, sequence) order; `since` <= observed_at < `until`."""
+        """Observations in (link, sequence) order; `since` <= observed_at < `until`.
+
+        Args: damaged: as in `ports.damaged`; its key is `link:sequence`.
+        """
         ...
 
-    def transitions(self, *, link_id: str | None = None) -> Iterator[Transition]:
-        """Transitions in (link, version) order."""
+    def transitions(self, *, link_id: str | None = None, damaged: Damaged | None = None) -> Iterator[Transition]:
+        """Transitions in (link, version) order.
+
+        Args: damaged: as in `ports.damaged`; its key is the transition's id.
+        """
         ...
 
     def mark_exported(self, exported: ExportedWeek) -> None:

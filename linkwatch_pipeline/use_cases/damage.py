@@ -67,6 +67,16 @@ def unless_mute_of(targets: Collection[str]) -> Damaged:
     return told
 
 
+def unless_observation(link_id: str, sequence: int) -> Damaged:
+    """For who has to know what was observed under this sequence: raises if a damaged observation may be it."""
+
+    def told(error: DamagedRecord) -> None:
+        if error.key is None or error.key == f"{link_id}:{sequence}":
+            raise error
+
+    return told
+
+
 def unless_one_of(urls: Iterable[str], skipped: list[DamagedRecord]) -> Damaged:
     """For who has to know whether these URLs are watched: raises if a damaged link may be one of theirs.
 

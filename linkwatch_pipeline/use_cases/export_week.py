@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from linkwatch_pipeline.domain.errors import StaleWrite, StoreUnusable
+from linkwatch_pipeline.domain.errors import DamagedRecord, StaleWrite, StoreUnusable
 from linkwatch_pipeline.domain.observations import KEEP_OBSERVATIONS, Observation
 from linkwatch_pipeline.domain.report import WeekExport
 from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
-from linkwatch_pipeline.ports import Clock, Store, Warehouse
+from linkwatch_pipeline.ports import Clock, Damaged, Store, Warehouse
+from linkwatch_pipeline.use_cases.damage import Damage
 
 KEEP_RUNS = timedelta(days=400)
 KEEP_FILES = timedelta(weeks=260)  # of observations in the warehouse; aggregates, transitions and notices stay
@@ -43,27 +44,42 @@ class PruneReport:
     files: tuple[datetime, ...] = ()
 
 
-def export_week(store: Store, warehouse: Warehouse, week: datetime, *, clock: Clock) -> WeekExport:
+def export_week(
+    store: Store, warehouse: Warehouse, week: datetime, *, clock: Clock, damaged: Damaged | None = None
+) -> WeekExport:
     """Bring a week's file up to date. Repeating it changes nothing.
 
+    Args: damaged: as in `ports.damaged`, of observations. A file that lacks some is not marked as the week's: it is
+        written anew each time until they are mended, or gone.
     Raises: StoreUnusable when the file lost rows that the store no longer holds either; nothing is written then.
     """
-    week = week_start(week)
+    week, left_out = week_start(week), list[DamagedRecord]()
+
+    def leave_out(error: DamagedRecord) -> None:
+        if damaged is None:
+            raise error
+        left_out.append(error)
+        damaged(error)
+
+    def stored() -> Iterator[Observation]:
+        return _stored(store, week, damaged=leave_out)
+
     known = next((exported for exported in store.exported_weeks() if exported.week == week), None)
     intact = known is not None and warehouse.verify_week(known)
-    if known is not None and intact and _count(_stored(store, week)) in (0, known.rows):
+    if known is not None and intact and _count(stored()) in (0, known.rows) and not left_out:
         return WeekExport(week=week, rows=known.rows, written=False)
     from_file = is_readable(warehouse, week)
-    rows = _count(_united(store, warehouse, week, from_file=from_file))
+    rows = _count(_united(stored(), warehouse, week, from_file=from_file))
     if known is not None and rows < known.rows:
         raise StoreUnusable(
             f"the warehouse file of week {week_key(week)} held {known.rows} observations; only {rows} are left in it "
-            "and in the store. Restore the file from a backup."
+            f"and in the store. Restore the file from a backup. {left_out[0] if left_out else ''}".rstrip()
         )
     if rows == 0 or (known is not None and intact and rows == known.rows):
         return WeekExport(week=week, rows=rows, written=False)
-    exported = warehouse.write_week(week, _united(store, warehouse, week, from_file=from_file))
-    store.mark_exported(replace(exported, exported_at=clock.now()))
+    exported = warehouse.write_week(week, _united(stored(), warehouse, week, from_file=from_file))
+    if not left_out:
+        store.mark_exported(replace(exported, exported_at=clock.now()))
     return WeekExport(week=week, rows=exported.rows, written=True)
 
 
@@ -103,19 +119,21 @@ def _prune_week(store: Store, warehouse: Warehouse, week: datetime, *, clock: Cl
     return PrunedWeek(week=week, rows=store.prune_observations(week=week, expect_rows=rows))
 
 
-def _stored(store: Store, week: datetime) -> Iterator[Observation]:
-    return store.observations(since=week, until=week + WEEK)
+def _stored(store: Store, week: datetime, *, damaged: Damaged | None = None) -> Iterator[Observation]:
+    return store.observations(since=week, until=week + WEEK, damaged=damaged)
 
 
 def _stored_weeks(store: Store, *, ended_by: datetime) -> list[datetime]:
-    """The weeks with observations in the store that ended by then, in order."""
-    until = week_start(ended_by)
-    return sorted({week_start(observation.observed_at) for observation in store.observations(until=until)})
+    """The weeks with observations in the store that ended by then, in order. A damaged one is no reason to look."""
+    old = store.observations(until=week_start(ended_by), damaged=Damage())
+    return sorted({week_start(observation.observed_at) for observation in old})
 
 
-def _united(store: Store, warehouse: Warehouse, week: datetime, *, from_file: bool) -> Iterator[Observation]:
+def _united(
+    stored: Iterator[Observation], warehouse: Warehouse, week: datetime, *, from_file: bool
+) -> Iterator[Observation]:
     """A week's observations from the store and its file, each once, in (link, sequence) order."""
-    sources = [_stored(store, week), *([warehouse.read_week(week)] if from_file else [])]
+    sources = [stored, *([warehouse.read_week(week)] if from_file else [])]
     for _, same in groupby(heapq.merge(*sources, key=_place), key=_place):
         yield next(same)  # the store's, if both have it: merge keeps the order of its sources
 

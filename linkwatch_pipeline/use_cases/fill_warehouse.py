@@ -39,7 +39,7 @@ def fill_warehouse(store: Store, warehouse: Warehouse, reports: Reports, week: d
     """
     damage = Damage()
     warehouse.write_links(store.links(damaged=damage))
-    exported = export_week(store, warehouse, week, clock=clock)
+    exported = export_week(store, warehouse, week, clock=clock, damaged=damage)
     problems = tuple(_mend_earlier(store, warehouse, reports.weeks(), week, clock=clock, damaged=damage))
     _export_changes(store, warehouse, through=week, damaged=damage)
     weeks = [each for each in reports.weeks() if each <= week + WEEK]
@@ -53,7 +53,9 @@ def fill_warehouse(store: Store, warehouse: Warehouse, reports: Reports, week: d
 def _mend_earlier(
     store: Store, warehouse: Warehouse, files: Sequence[datetime], week: datetime, *, clock: Clock, damaged: Damaged
 ) -> Iterator[str]:
-    """Export the earlier weeks that have no file or a damaged one; a sentence about each that cannot be.
+    """Export the earlier weeks that have no file, a damaged one, or one that lacks what the store could not read.
+
+    Returns: a sentence about each that cannot be exported.
 
     A damaged file is renamed then, so that the others can be read.
     """
@@ -64,19 +66,19 @@ def _mend_earlier(
         if not oldest <= earlier < week or _is_whole(warehouse, marks.get(earlier), has_file=earlier in files):
             continue
         try:
-            export_week(store, warehouse, earlier, clock=clock)
+            export_week(store, warehouse, earlier, clock=clock, damaged=damaged)
         except StoreUnusable as problem:
             is_damaged = earlier in files and not is_readable(warehouse, earlier)
             yield f"{problem} The damaged file is now {warehouse.set_aside(earlier)}." if is_damaged else str(problem)
 
 
 def _is_whole(warehouse: Warehouse, mark: ExportedWeek | None, *, has_file: bool) -> bool:
-    return has_file and (mark is None or warehouse.verify_week(mark))
+    return has_file and mark is not None and warehouse.verify_week(mark)
 
 
 def _export_changes(store: Store, warehouse: Warehouse, *, through: datetime, damaged: Damaged) -> None:
     """Write the weeks' transitions and notices where they are not as in the store, which holds them for good."""
-    transitions = _by_week(store.transitions(), lambda transition: transition.at)
+    transitions = _by_week(store.transitions(damaged=damaged), lambda transition: transition.at)
     notices = _by_week(store.notices(damaged=damaged), lambda notice: notice.observed_at)
     for week, changes in transitions.items():
         if week <= through and (united := _united(changes, partial(warehouse.read_transitions, week), _transition_id)):

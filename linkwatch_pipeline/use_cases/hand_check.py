@@ -19,6 +19,7 @@ from linkwatch_pipeline.domain.timestamps import format_seconds
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.ports import Store
 from linkwatch_pipeline.use_cases.check import fetch_within_life, no_answer, observe
+from linkwatch_pipeline.use_cases.damage import unless_observation
 from linkwatch_pipeline.use_cases.visit import CheckParts, Visit
 
 
@@ -106,7 +107,7 @@ def seen_before(store: Store, *, link_id: str, sequence: int | None) -> HandChec
 
 def committed_by_hand(store: Store, link: Link, sequence: int) -> Observation | None:
     """What was committed before under this link and sequence by hand, if anything."""
-    for observation in store.observations(link_id=link.id):
+    for observation in store.observations(link_id=link.id, damaged=unless_observation(link.id, sequence)):
         if observation.sequence == sequence:
             if observation.job_id != hand_job_id(sequence, link.id):
                 raise ConflictingContent(

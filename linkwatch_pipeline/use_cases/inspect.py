@@ -67,7 +67,7 @@ def inspect_links(
 ) -> History:
     """Everything about one link, or about all. Raises InvalidInput, NotFound.
 
-    Args: damaged: as in `ports.damaged`, of links, notices and mutes.
+    Args: damaged: as in `ports.damaged`.
     """
     if link_id is None:
         links = tuple(store.links(damaged=damaged))
@@ -78,15 +78,18 @@ def inspect_links(
         links = (link,)
     return History(
         links=links,
-        observations=tuple(store.observations(link_id=link_id)),
-        transitions=tuple(store.transitions(link_id=link_id)),
+        observations=tuple(store.observations(link_id=link_id, damaged=damaged)),
+        transitions=tuple(store.transitions(link_id=link_id, damaged=damaged)),
         notices=tuple(store.notices(link_id=link_id, damaged=damaged)),
         mutes=active_mutes(store, links, now=now, damaged=damaged),
     )
 
 
-def inspect_run(store: Store, *, run_id: str, now: datetime) -> RunView:
-    """One run as it stands. Raises InvalidInput, NotFound."""
+def inspect_run(store: Store, *, run_id: str, now: datetime, damaged: Damaged | None = None) -> RunView:
+    """One run as it stands. Raises InvalidInput, NotFound.
+
+    Args: damaged: as in `ports.damaged`, of observations; the run, its jobs and its chains have to be whole.
+    """
     try:
         check_run_id(run_id)
     except ValueError:
@@ -99,7 +102,7 @@ def inspect_run(store: Store, *, run_id: str, now: datetime) -> RunView:
         )
     counts = run_counts(store, run)
     hosts = {job.link_id: job.host for job in store.jobs(run_id)}
-    observed = sorted(store.observations(run_id=run_id), key=lambda o: (o.started_at, o.link_id))
+    observed = sorted(store.observations(run_id=run_id, damaged=damaged), key=lambda o: (o.started_at, o.link_id))
     return RunView(
         run=run,
         counts=counts,

@@ -16,7 +16,7 @@ from linkwatch_pipeline.domain.runs import Run, RunCounts, is_missed_too_early, 
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.domain.transitions import Transition
 from linkwatch_pipeline.domain.urls import host_key
-from linkwatch_pipeline.ports import Store
+from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.close_run import run_counts
 from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 from linkwatch_pipeline.use_cases.observe_week import week_runs
@@ -73,15 +73,15 @@ class RegistrySummary:
 
 
 def review_week(store: Store, intended_at: datetime) -> WeekReview | None:
-    """The week's runs as they stand; None if there is none."""
+    """The week's runs as they stand, without observations that are damaged; None if there is none."""
     weekly = store.get_run(weekly_run_id(intended_at))
     if weekly is None:
         return None
-    runs = week_runs(store, weekly)
+    runs, damage = week_runs(store, weekly), Damage()
     last: dict[str, Observation] = {}
     paces: dict[str, _Pace] = {}
     for run in runs:
-        for seen in store.observations(run_id=run.run_id):
+        for seen in store.observations(run_id=run.run_id, damaged=damage):
             paces.setdefault(host_key(seen.url), _Pace()).add(seen.latency_ms)
             if seen.outcome is Outcome.REACHABLE:
                 last.pop(seen.link_id, None)
@@ -116,14 +116,18 @@ def summarise_registry(store: Store, *, most: int) -> RegistrySummary:
     )
 
 
-def changes_of_week(store: Store, week: datetime) -> list[tuple[Transition, Notice | None]]:
+def changes_of_week(
+    store: Store, week: datetime, *, damaged: Damaged | None = None
+) -> list[tuple[Transition, Notice | None]]:
     """The transitions of a week (its Monday 09:00 until the next), each with its notice, in time order.
 
-    One whose notice is damaged is left out: it is neither told nor lost.
+    One that is damaged, or whose notice is, is left out: it is neither told nor lost.
     """
-    found = sorted((t for t in store.transitions() if week <= t.at < week + WEEK), key=lambda t: (t.at, t.id))
+    damage = damaged or Damage()
+    stored = store.transitions(damaged=damage)
+    found = sorted((t for t in stored if week <= t.at < week + WEEK), key=lambda t: (t.at, t.id))
     changes: list[tuple[Transition, Notice | None]] = []
-    each_alone(found, lambda transition: changes.append((transition, store.get_notice(transition.id))), Damage())
+    each_alone(found, lambda transition: changes.append((transition, store.get_notice(transition.id))), damage)
     return changes
 
 

@@ -1,7 +1,7 @@
 """What health has to read everything for: all links, all notices. Seldom, so that 600,000 links do not cost all day.
 
 A look every five minutes reads runs, chains and unsettled notices. What changes by the day (links that nothing was
-observed of, mutes that nobody needs) is surveyed once a day, what mail providers told once an hour.
+observed of, mutes that nobody needs, damaged history) is surveyed once a day, what mail providers told once an hour.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.health import FRESH_FOR
@@ -18,11 +18,11 @@ from linkwatch_pipeline.domain.links import Link
 from linkwatch_pipeline.domain.mail_events import copy_trouble
 from linkwatch_pipeline.domain.mutes import Mute, MuteView
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
-from linkwatch_pipeline.domain.runs import weekly_part
+from linkwatch_pipeline.domain.runs import RunState, weekly_part
 from linkwatch_pipeline.domain.sequences import has_next_sequence, no_sequence_left
 from linkwatch_pipeline.domain.timestamps import parse_utc
 from linkwatch_pipeline.ports import Damaged, Store
-from linkwatch_pipeline.use_cases.damage import Damage
+from linkwatch_pipeline.use_cases.damage import Damage, each_alone
 from linkwatch_pipeline.use_cases.mute import list_mutes
 
 LINKS_EVERY = timedelta(days=1)
@@ -30,6 +30,8 @@ MAILS_EVERY = timedelta(hours=1)
 MAIL_TROUBLE_COUNTS_FOR = timedelta(days=30)
 # Counting stops here: each is a query of its own, and after a thousand the number says no more.
 MOST_UNSEEN_COUNTED = 1000
+# The same holds for observations: those of more links are left to the weekly report, which reads them all.
+MOST_OBSERVATIONS_READ = 10_000
 EXAMPLES = 5
 
 
@@ -88,7 +90,7 @@ def _is_old(survey: LinkSurvey | MailSurvey, now: datetime, every: timedelta) ->
 
 
 def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> LinkSurvey:
-    """Read every link once (with mutes twice), and the history of those that a run may have left out."""
+    """Read every link once (with mutes twice), the history of those that a run may have left out, and what is new."""
     watched_since: datetime | None = None
     unseen: list[Link] = []
     damage = Damage()
@@ -101,6 +103,7 @@ def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> Lin
             continue
         if len(unseen) < MOST_UNSEEN_COUNTED and _is_unseen(store, link, now - FRESH_FOR, damage):
             unseen.append(link)
+    _read_history(store, damage)
     return LinkSurvey(
         taken_at=now,
         muted=muted,
@@ -114,6 +117,24 @@ def survey_links(store: Store, muted: tuple[Mute, ...], *, now: datetime) -> Lin
         mutes=tuple(list_mutes(store, damaged=damage)) if muted else (),
         damaged=damage.records,
     )
+
+
+def _read_history(store: Store, damaged: Damaged) -> None:
+    """Find what is damaged among the transitions, and among the observations of open runs and of the newest week.
+
+    Older ones are in the warehouse, or the report that would bring them there names them.
+    """
+    _read(store.transitions(damaged=damaged))
+    runs = [run for run in store.runs(damaged=damaged) if run.state is not RunState.MISSED]
+    newest = max((run.intended_at for run in runs), default=None)
+    latest = [run for run in reversed(runs) if run.intended_at == newest or not run.state.is_over]
+    observations = chain.from_iterable(store.observations(run_id=run.run_id, damaged=damaged) for run in latest)
+    each_alone([islice(observations, MOST_OBSERVATIONS_READ)], _read, damaged)  # in a table, jobs lead to them
+
+
+def _read(records: Iterable[object]) -> None:
+    for _ in records:
+        pass
 
 
 def _is_unseen(store: Store, link: Link, since: datetime, damaged: Damaged) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from linkwatch_pipeline.domain.errors import ConflictingContent, InvalidInput, NotFound
+from linkwatch_pipeline.domain.errors import ConflictingContent, DamagedRecord, InvalidInput, NotFound
 from linkwatch_pipeline.domain.links import Link, check_link_id, check_team, check_url
 from linkwatch_pipeline.domain.observations import Observation
 from linkwatch_pipeline.domain.outcomes import RULES_VERSION, Outcome
@@ -37,13 +37,25 @@ class ServiceChanges(ChangeLog, ServiceDirectory, Protocol):
 
 
 def tell_services(changes: ServiceChanges, store: Store, *, now: datetime) -> int:
-    """Bring every untold change into the outbox, the oldest first; how many. Raises StoreError; repeating is safe."""
+    """Bring every untold change into the outbox, the oldest first; how many. Raises StoreError; repeating is safe.
+
+    The changes of a service of which something is damaged wait; DamagedRecord is raised when the others are told.
+    """
     told = 0
     while untold := changes.untold(limit=TOLD_TOGETHER):
         services = {service.id: service for service in changes.services()}
+        waiting: dict[str, DamagedRecord] = {}
         for change in untold:
-            told += _told_safely(change, services.get(change.service_id), store, now)
-        changes.mark_told(untold)
+            if change.service_id in waiting:
+                continue
+            try:
+                told += _told_safely(change, services.get(change.service_id), store, now)
+            except DamagedRecord as error:
+                waiting[change.service_id] = error
+        done = [change for change in untold if change.service_id not in waiting]
+        if not done:
+            raise next(iter(waiting.values()))
+        changes.mark_told(done)
     return told
 
 

@@ -11,6 +11,7 @@ import pytest
 from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.links import Owner, Place
 from linkwatch_pipeline.domain.mutes import Mute
+from linkwatch_pipeline.domain.recording import RecordKind
 from linkwatch_pipeline.domain.timestamps import WEEK
 from linkwatch_pipeline.ports import Damaged, Store
 from linkwatch_pipeline.use_cases.move_history import everything
@@ -64,6 +65,18 @@ NOTICE_LISTS: dict[str, Callable[[Store, Damaged | None], Iterable[Any]]] = {
 }
 
 
+OBSERVED: dict[str, Callable[[Store, Damaged | None], Iterable[Any]]] = {
+    "all": lambda store, damaged: store.observations(damaged=damaged),
+    "of a link": lambda store, damaged: store.observations(link_id="bad", damaged=damaged),
+    "of a run": lambda store, damaged: store.observations(run_id=RUN_ID, damaged=damaged),
+    "of a week": lambda store, damaged: store.observations(since=MONDAY, until=MONDAY + WEEK, damaged=damaged),
+}
+CHANGED: dict[str, Callable[[Store, Damaged | None], Iterable[Any]]] = {
+    "all changes": lambda store, damaged: store.transitions(damaged=damaged),
+    "changes of a link": lambda store, damaged: store.transitions(link_id="bad", damaged=damaged),
+}
+
+
 @pytest.mark.parametrize("which", LINK_LISTS)
 def test_a_damaged_link_is_left_out_and_told(links: Store, spoil: Spoil, which: str) -> None:
     spoil("links", "bad", state="no such state")
@@ -87,6 +100,37 @@ def test_a_damaged_notice_is_left_out_and_told(notices: Store, spoil: Spoil, whi
     assert "status cannot be read" in str(error)
     with pytest.raises(DamagedRecord, match="status cannot be read"):
         list(NOTICE_LISTS[which](notices, None))
+
+
+@pytest.mark.parametrize("which", [*OBSERVED, *CHANGED])
+def test_a_damaged_observation_or_transition_is_left_out_and_told(notices: Store, spoil: Spoil, which: str) -> None:
+    found, table, key, field = (
+        (OBSERVED[which], "observations", "bad:0", "page_hints")
+        if which in OBSERVED
+        else (CHANGED[which], "transitions", "bad:1", "to_state")
+    )
+    before = [record.link_id for record in found(notices, None)]
+    spoil(table, key, **{field: "no such thing"})
+    told: list[DamagedRecord] = []
+    assert [record.link_id for record in found(notices, told.append)] == [name for name in before if name != "bad"]
+    assert [(error.key, f"{field} cannot be read" in str(error)) for error in told] == [(key, True)]
+    with pytest.raises(DamagedRecord, match=field):
+        list(found(notices, None))
+
+
+def test_a_damaged_observation_keeps_nothing_from_the_next_and_is_not_written_over(
+    notices: Store, spoil: Spoil
+) -> None:
+    link = notices.get_link("bad")
+    assert link is not None
+    spoil("observations", "bad:0", page_hints="no such thing")
+    recorded = notices.record(an_observation(link, sequence=1), default_confirm=1, now=after(hours=1))
+    again = notices.record(an_observation(link, sequence=1), default_confirm=1, now=after(hours=2))
+    assert (recorded.link.last_sequence, again.kind) == (1, RecordKind.DUPLICATE)
+    with pytest.raises(DamagedRecord, match="page_hints"):
+        notices.record(an_observation(link, sequence=0), default_confirm=1, now=after(hours=3))
+    with pytest.raises(DamagedRecord, match="page_hints"):
+        list(everything(notices))
 
 
 def test_a_damaged_run_is_left_out_and_told(store: Store, spoil: Spoil) -> None:

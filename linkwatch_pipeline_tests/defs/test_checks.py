@@ -78,6 +78,19 @@ def test_a_transition_without_its_notice_stops_the_report(watched: Watched, dama
     assert "every_transition_has_one_notice" in failure(result)
 
 
+def test_a_transition_that_cannot_be_read_stops_nothing(watched: Watched) -> None:
+    watched.drive_week()
+    _spoil(watched, "UPDATE transitions SET to_state = 'no such state'")
+    _spoil(watched, "UPDATE observations SET page_hints = 'no such thing' WHERE link_id = 'alpha-one'")
+    result = watched.run_week()
+    assert result.success
+    assert _shown(result, "every_transition_has_one_notice")["transitions"] == 0
+    assert materialized(result) == EVERYTHING
+    [report] = result.asset_materializations_for_node("coverage_report")
+    said = str(report.metadata["problems"].value)
+    assert all(f"of {table} is damaged" in said for table in ("observations", "transitions"))
+
+
 def test_poor_coverage_warns_and_stops_nothing(watch: Watch) -> None:
     watched = watch({"alpha.example": {"/one": 500, "/two": 200}})
     result = watched.run_week()

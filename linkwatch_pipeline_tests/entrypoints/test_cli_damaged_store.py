@@ -111,6 +111,51 @@ def only_its_id(item: dict[str, Any]) -> dict[str, Any]:
     return {name: item[name] for name in ("pk", "sk", "id", "w")}
 
 
+def the_rest_is_shown(terminal: Terminal, folder: Path, caplog: pytest.LogCaptureFixture, sentence: str) -> None:
+    """Of a damaged observation of the link `bad`."""
+    caplog.clear()
+    said = terminal.run("inspect")
+    assert (said.code, "good:1" in said.out, sentence in caplog.text) == (1, True, True)
+    assert sentence in terminal.fine("report").out
+    assert sentence in terminal.refused("export", str(folder / "history"))
+
+
+def observe_two(terminal: Terminal) -> None:
+    register_two(terminal)
+    for name in ("bad", "good"):
+        terminal.fine("record", name, f"https://docs.example.com/{name}", "--sequence", "0", "--status", "404")
+
+
+def test_a_damaged_observation_in_a_row(terminal: Terminal, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    observe_two(terminal)
+    spoil_row(terminal.home / "linkwatch.sqlite3", "observations", "bad:0", page_hints="no such thing")
+    sentence = "linkwatch.sqlite3: the row bad, 0 of observations is damaged (page_hints cannot be read). Put a backup"
+    the_rest_is_shown(terminal, tmp_path, caplog, sentence)
+
+
+def test_a_damaged_observation_in_an_item(
+    cloud_table: tuple[Any, str], terminal: Terminal, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    observe_two(terminal)
+    client, table = cloud_table
+    key = {"pk": {"S": "LINK#bad"}, "sk": {"S": "OBS#0000000000"}}
+    held = client.get_item(TableName=table, Key=key)["Item"]
+    client.put_item(TableName=table, Item=held | {"page_hints": {"SS": ["a"]}})
+    sentence = f"the item LINK#bad / OBS#0000000000 of the DynamoDB table '{table}' is damaged (page_hints cannot be "
+    the_rest_is_shown(terminal, tmp_path, caplog, sentence)
+
+
+@pytest.fixture
+def cloud_table(ministack: Cloud, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    """A table that commands use, and a client for it."""
+    table = make_table(ministack)
+    for variable, setting in ministack.env.items():
+        monkeypatch.setenv(variable, setting)
+    for variable, setting in (("PROFILE", "aws"), ("TABLE", table), ("ALLOW_ENDPOINT", "true")):
+        monkeypatch.setenv(f"LINKWATCH_{variable}", setting)
+    return ministack.client("dynamodb"), table
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -125,19 +170,13 @@ def only_its_id(item: dict[str, Any]) -> dict[str, Any]:
 def test_a_damaged_item_is_named(
     terminal: Terminal,
     tmp_path: Path,
-    ministack: Cloud,
-    monkeypatch: pytest.MonkeyPatch,
+    cloud_table: tuple[Any, str],
     caplog: pytest.LogCaptureFixture,
     damage: Callable[[dict[str, Any]], dict[str, Any]],
     said: str,
 ) -> None:
-    table = make_table(ministack)
-    for variable, setting in ministack.env.items():
-        monkeypatch.setenv(variable, setting)
-    for variable, setting in (("PROFILE", "aws"), ("TABLE", table), ("ALLOW_ENDPOINT", "true")):
-        monkeypatch.setenv(f"LINKWATCH_{variable}", setting)
     register_two(terminal)
-    client = ministack.client("dynamodb")
+    client, table = cloud_table
     key = {"pk": {"S": "LINK#bad"}, "sk": {"S": "STATE"}}
     client.put_item(TableName=table, Item=damage(client.get_item(TableName=table, Key=key)["Item"]))
     names_it(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -17,7 +20,7 @@ from linkwatch_pipeline.domain.errors import StoreUnusable
 from linkwatch_pipeline.domain.notices import NoticeStatus
 from linkwatch_pipeline.domain.report import CoverageReport
 from linkwatch_pipeline.domain.runs import weekly_run_id
-from linkwatch_pipeline.domain.timestamps import WEEK, week_key, week_start
+from linkwatch_pipeline.domain.timestamps import WEEK, format_utc, week_key, week_start
 from linkwatch_pipeline.use_cases.export_week import prune_history
 from linkwatch_pipeline.use_cases.fill_warehouse import Filled, fill_warehouse
 from linkwatch_pipeline.use_cases.report import report_week
@@ -104,6 +107,29 @@ def test_a_damaged_run_is_named_and_its_week_stays_what_the_files_say(app: App, 
     counted, before = ({count.week: count for count in each.weeks} for each in (report, whole))
     left_out = WeekCount(week=EARLIER, run_state=None, links=before[EARLIER].links)
     assert counted == before | {EARLIER: left_out}
+
+
+def test_a_damaged_observation_of_an_earlier_week_is_named_until_it_is_mended(app: App) -> None:
+    held = list(app.store.observations(since=EARLIER, until=MONDAY))
+    file_of(app, "observations", EARLIER).unlink()
+    with closing(sqlite3.connect(app.home.database)) as database, database:
+        database.execute("DELETE FROM exported_weeks WHERE week = ?", (format_utc(EARLIER),))
+    spoil = partial(spoil_row, app.home.database, "observations", f"{held[0].link_id}:{held[0].sequence}")
+    spoil(page_hints="no such thing")
+    [problem] = fill(app).problems
+    assert f"the row {held[0].link_id}, {held[0].sequence} of observations is damaged" in problem
+    assert list(app.warehouse.read_week(EARLIER)) == held[1:]
+    spoil(page_hints="[]")
+    assert fill(app).problems == ()
+    assert list(app.warehouse.read_week(EARLIER)) == held
+
+
+def test_a_damaged_transition_is_named_and_stays_in_its_file(app: App) -> None:
+    [change, *_], before = app.store.transitions(), versions(app)
+    spoil_row(app.home.database, "transitions", change.id, to_state="no such state")
+    [problem] = fill(app).problems
+    assert f"the row {change.link_id}, {change.version} of transitions is damaged" in problem
+    assert versions(app) == before
 
 
 def test_filling_again_changes_no_file(app: App) -> None:

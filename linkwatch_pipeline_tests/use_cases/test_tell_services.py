@@ -12,12 +12,14 @@ import pytest
 from linkwatch_pipeline.adapters.status_store.database_url import parse_database_url
 from linkwatch_pipeline.adapters.status_store.postgres import PostgresStatusStore
 from linkwatch_pipeline.bootstrap import App, build_app
+from linkwatch_pipeline.domain.errors import DamagedRecord
 from linkwatch_pipeline.domain.links import Owner
 from linkwatch_pipeline.domain.service_changes import ServiceChange
 from linkwatch_pipeline.domain.service_status import Status, StatusRecord
 from linkwatch_pipeline.use_cases.observe_week import begin_week
 from linkwatch_pipeline.use_cases.register import register_link, retire_link
 from linkwatch_pipeline.use_cases.tell_services import service_link_id, tell_services
+from linkwatch_pipeline_tests.contracts.spoiling import spoil_row
 from linkwatch_pipeline_tests.services.team import USER, Team
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
 
@@ -141,6 +143,22 @@ def test_a_service_whose_link_was_retired_by_hand_is_told_no_more_and_keeps_no_o
     stage.seen(other, "d")
     assert stage.tell() == 1
     assert stage.tell() == 0
+
+
+def test_a_service_whose_history_cannot_be_read_waits_and_keeps_no_other(stage: Stage) -> None:
+    ill, other = stage.team.add_service("https://a.example.com/"), stage.team.add_service("https://b.example.com/")
+    stage.seen(ill, "d")
+    assert stage.tell() == 1
+    database, key = stage.app.home.database, f"{service_link_id(ill)}:0"
+    spoil_row(database, "observations", key, page_hints="no such thing")
+    stage.seen(ill, "u")
+    stage.seen(other, "d")
+    with pytest.raises(DamagedRecord, match="page_hints"):
+        stage.tell()
+    assert [change.service_id for change in stage.changes.untold(limit=9)] == [ill]
+    spoil_row(database, "observations", key, page_hints="[]")
+    assert stage.tell() == 1
+    assert len(stage.mails()) == 3
 
 
 def test_no_weekly_run_takes_a_service_and_its_page_may_be_a_link_of_its_own(stage: Stage) -> None:

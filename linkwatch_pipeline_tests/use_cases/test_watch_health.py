@@ -160,7 +160,7 @@ def test_a_run_that_observed_a_link_clears_it_without_a_query(office: Office) ->
     counting = CountingStore(office.store)
     found = watch_health(counting, Numbers(), clock=office.clock)
     assert "links_unseen" not in [finding.code for finding in found]
-    assert "observations" not in counting.calls
+    assert counting.calls.count("observations") == 1  # of the newest run, which may hold a damaged one
 
 
 def look_by_hand(office: Office, link_id: str, *, at: datetime) -> None:

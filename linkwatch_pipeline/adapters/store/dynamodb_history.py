@@ -20,6 +20,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import (
     WEEK_LIST,
     Item,
     chain_key,
+    damaged_item,
     decode,
     encode,
     job_key,
@@ -41,6 +42,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_table import (
     Put,
     chunks,
 )
+from linkwatch_pipeline.adapters.store.readable import readable
 from linkwatch_pipeline.adapters.store.rows import (
     CHAINS,
     EXPORTED_WEEKS,
@@ -58,7 +60,7 @@ from linkwatch_pipeline.domain.sequences import check_sequence
 from linkwatch_pipeline.domain.service_changes import JOB_PREFIX
 from linkwatch_pipeline.domain.timestamps import WEEK, format_utc
 from linkwatch_pipeline.domain.transitions import Transition
-from linkwatch_pipeline.ports import Clock, ExportedWeek
+from linkwatch_pipeline.ports import Clock, Damaged, ExportedWeek
 
 _AS_CONFIGURED = "config_version = :version AND attribute_not_exists(retired_at) AND attribute_not_exists(pending)"
 
@@ -121,26 +123,25 @@ class DynamoHistory:
         run_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        damaged: Damaged | None = None,
     ) -> Iterator[Observation]:
         if run_id is not None:
-            for seen in self._observations_of_run(run_id, link_id):
+            for seen in readable(self._items_of_run(run_id, link_id), _observation_of, damaged):
                 if (since is None or seen.observed_at >= since) and (until is None or seen.observed_at < until):
                     yield seen
             return
         for one in [link_id] if link_id is not None else self._link_ids():
-            for item in self._observation_items(one, since, until):
-                yield decode(OBSERVATIONS, item)
+            yield from readable(self._observation_items(one, since, until), _observation_of, damaged)
 
-    def transitions(self, *, link_id: str | None = None) -> Iterator[Transition]:
+    def transitions(self, *, link_id: str | None = None, damaged: Damaged | None = None) -> Iterator[Transition]:
         if link_id is not None:
-            for item in self._table.query(f"LINK#{link_id}", prefix=TRANSITION):
-                yield decode(TRANSITIONS, item)
+            yield from readable(self._table.query(f"LINK#{link_id}", prefix=TRANSITION), _transition_of, damaged)
             return
         # Each transition has a notice, and those are listed by day: no link without one has to be asked.
         places = sorted(self._transition_places())
         for chunk in chunks((transition_key(link, version) for link, version in places), MOST_IN_GET):
             items = self._table.get_many(chunk)
-            yield from (decode(TRANSITIONS, items[key]) for key in chunk if key in items)
+            yield from readable((items[key] for key in chunk if key in items), _transition_of, damaged)
 
     def mark_exported(self, exported: ExportedWeek) -> None:
         key = (WEEK_LIST, format_utc(exported.week))
@@ -218,7 +219,9 @@ class DynamoHistory:
         return Put(self._parts.item_with_state(plan.link, read.link_item), read.link_item)
 
     def _observation_items(self, link_id: str, since: datetime | None, until: datetime | None) -> Iterator[Item]:
-        condition, values = "expires_at > :now", {":now": number(int(self._clock.now().timestamp()))}
+        # One whose end cannot be read is damaged, and not over.
+        condition = "(NOT attribute_type(expires_at, :number) OR expires_at > :now)"
+        values = {":now": number(int(self._clock.now().timestamp())), ":number": text("N")}
         if since is not None:
             condition, values = f"{condition} AND observed_at >= :since", {**values, ":since": text(format_utc(since))}
         if until is not None:
@@ -226,16 +229,15 @@ class DynamoHistory:
         filters: dict[str, Any] = {"FilterExpression": condition, "ExpressionAttributeValues": values}
         return self._table.query(f"LINK#{link_id}", prefix=OBSERVATION, **filters)
 
-    def _observations_of_run(self, run_id: str, link_id: str | None) -> Iterator[Observation]:
-        """In link order, as the run's jobs stand."""
+    def _items_of_run(self, run_id: str, link_id: str | None) -> Iterator[Item]:
+        """The items of observations, in link order, as the run's jobs stand."""
         pk, sk = job_key(run_id, link_id or "")
         jobs = (decode(JOBS, item) for item in self._table.query(pk, prefix=sk))
         done = (job for job in jobs if job.status is JobStatus.DONE and link_id in (None, job.link_id))
         now = self._clock.now().timestamp()
         for chunk in chunks((observation_key(job.link_id, job.sequence) for job in done), MOST_IN_GET):
             items = self._table.get_many(chunk)
-            alive = (items[key] for key in chunk if key in items and int(items[key][EXPIRES_AT]["N"]) > now)
-            yield from (decode(OBSERVATIONS, item) for item in alive)
+            yield from (items[key] for key in chunk if key in items and not _is_over(items[key], now))
 
     def _link_ids(self) -> Iterator[str]:
         return (entry["sk"]["S"] for entry in self._table.query(LINK_LIST))
@@ -252,6 +254,28 @@ def observation_item(observation: Observation, *, kept_from: datetime | None = N
     key = observation_key(observation.link_id, observation.sequence)
     end = max(kept_from or observation.observed_at, observation.observed_at) + KEEP_OBSERVATIONS
     return encode(OBSERVATIONS, observation, key, **{EXPIRES_AT: number(int(end.timestamp()))})
+
+
+def _observation_of(item: Item) -> Observation:
+    if _end_of(item) is None:
+        raise damaged_item(item, f"{EXPIRES_AT} is not a whole number")
+    return decode(OBSERVATIONS, item)
+
+
+def _transition_of(item: Item) -> Transition:
+    return decode(TRANSITIONS, item)
+
+
+def _is_over(item: Item, now: float) -> bool:
+    """Whether an observation has expired. Of one that cannot be read nobody knows."""
+    end = _end_of(item)
+    return end is not None and end <= now
+
+
+def _end_of(item: Item) -> int | None:
+    """When an observation expires, in seconds; None if that cannot be read."""
+    said = str(item.get(EXPIRES_AT, {}).get("N", ""))
+    return int(said) if said.isdecimal() else None
 
 
 def _telling(transition: Transition, notice: Notice) -> list[Operation]:

@@ -103,9 +103,12 @@ def damaged_item(item: Mapping[str, Any], problem: str) -> DamagedRecord:
 
 
 def _only_key(pk: str, sk: str) -> str | None:
-    """What a run or a mute is known by."""
+    """What a run, a mute, an observation or a transition is known by."""
     if pk == MUTE_LIST:
         return sk
+    kind, mark, number_of = sk.rpartition("#")
+    if kind + mark in (OBSERVATION, TRANSITION) and number_of.isdecimal():
+        return f"{pk.removeprefix('LINK#')}:{int(number_of)}"
     return pk.removeprefix("RUN#") if pk.startswith("RUN#") and sk == "META" else None
 
 

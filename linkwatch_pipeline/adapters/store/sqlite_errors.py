@@ -31,7 +31,7 @@ def in_our_words(path: Path) -> Iterator[None]:
             "Put a backup in its place, or mend the row with an SQLite tool.",
             record=f"{error.table}: {key}",
             url=error.url,
-            key=error.key[0] if len(error.key) == 1 and isinstance(error.key[0], str) else None,
+            key=":".join(map(str, error.key)) if all(isinstance(part, str | int) for part in error.key) else None,
         ) from error
 
 

@@ -26,7 +26,7 @@ from linkwatch_pipeline.domain.runs import HostChain, JobRecord
 from linkwatch_pipeline.domain.sequences import check_sequence
 from linkwatch_pipeline.domain.timestamps import WEEK, format_utc
 from linkwatch_pipeline.domain.transitions import Transition
-from linkwatch_pipeline.ports import ExportedWeek
+from linkwatch_pipeline.ports import Damaged, ExportedWeek
 
 # All that an observation can change of its link: naming them keeps the link's indexes out of the commit.
 _LINK_STATE = ("state", "state_since", "version", "last_sequence", "broken_streak")
@@ -66,6 +66,7 @@ class SqliteHistory:
         run_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        damaged: Damaged | None = None,
     ) -> Iterator[Observation]:
         # Each chunk has to come from an index in (link, sequence) order: the table's own key, or observations_by_run.
         # The unary plus keeps observations_by_time away, which would sort all that is left for every chunk.
@@ -76,12 +77,14 @@ class SqliteHistory:
             "+observed_at < ?": format_utc(until) if until is not None else None,
         }
         used = {condition: value for condition, value in filters.items() if value is not None}
-        return self._database.stream(OBSERVATIONS, *used, values=tuple(used.values()), order=("link_id", "sequence"))
+        return self._database.stream(
+            OBSERVATIONS, *used, values=tuple(used.values()), order=("link_id", "sequence"), damaged=damaged
+        )
 
-    def transitions(self, *, link_id: str | None = None) -> Iterator[Transition]:
+    def transitions(self, *, link_id: str | None = None, damaged: Damaged | None = None) -> Iterator[Transition]:
         if link_id is None:
-            return self._database.stream(TRANSITIONS, order=("link_id", "version"))
-        return self._database.stream(TRANSITIONS, "link_id = ?", values=(link_id,), order=("version",))
+            return self._database.stream(TRANSITIONS, order=("link_id", "version"), damaged=damaged)
+        return self._database.stream(TRANSITIONS, "link_id = ?", values=(link_id,), order=("version",), damaged=damaged)
 
     def mark_exported(self, exported: ExportedWeek) -> None:
         with self._database.transaction() as write:

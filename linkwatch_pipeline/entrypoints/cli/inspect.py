@@ -32,13 +32,13 @@ def inspect(context: click.Context, link_id: str | None, run_id: str | None, as_
 
     if link_id is not None and run_id is not None:
         raise click.UsageError("Give a link or --run, not both.", context)
+    damage = Damage()
     with open_app(context, if_unfinished=warn) as app:
         if run_id is not None:
-            view = inspect_run(app.store, run_id=run_id, now=app.clock.now())
+            view = inspect_run(app.store, run_id=run_id, now=app.clock.now(), damaged=damage)
             agreed = app.settings.allowances
             print_json(documents.run_document(view, agreed)) if as_json else _print_run(view, agreed)
-            return 0
-        damage = Damage()
+            return exit_code_of(damage)
         history = inspect_links(app.store, link_id=link_id, now=app.clock.now(), damaged=damage)
     print_json(documents.history_document(history)) if as_json else _print_history(history)
     return exit_code_of(damage)

@@ -18,6 +18,7 @@ from linkwatch_pipeline.adapters.store.dynamodb_items import damaged_item, key_a
 from linkwatch_pipeline.adapters.store.dynamodb_retry import Conflict, Patience
 from linkwatch_pipeline.domain.errors import (
     ConfigurationError,
+    DamagedRecord,
     OutOfTime,
     StaleWrite,
     StoreContended,
@@ -97,6 +98,18 @@ def test_an_observation_is_not_seen_after_90_days_though_it_is_still_there(clien
     assert list(later.observations()) == list(later.observations(link_id="guide")) == looks[1:]
     again = later.record(looks[0], default_confirm=1, now=after(days=90))
     assert again.kind.value == "duplicate"
+
+
+def test_an_observation_whose_end_cannot_be_read_is_damaged_and_not_over(client: Any, name: str) -> None:
+    store = store_on(client, name)
+    store.save_link(a_link(), replaces=None)
+    for job in dispatched(store, [a_link()]):
+        store.record(an_observation(a_link(), 200, job=job), default_confirm=1, now=after())
+    spoil_item(client, name, "observations", "guide:0", expires_at="soon")
+    for found in (store.observations, partial(store.observations, run_id=RUN_ID)):
+        told: list[DamagedRecord] = []
+        assert list(found(damaged=told.append)) == []
+        assert ["expires_at is not a whole number" in str(error) for error in told] == [True]
 
 
 def test_only_observations_expire(client: Any, name: str) -> None:
