@@ -178,7 +178,10 @@ class Deployment:
     def _upload(self, extra: Sequence[Path]) -> str:
         with tempfile.TemporaryDirectory() as folder:
             packed = Path(folder) / "linkwatch-lambda.zip"
-            package(packed, extra=tuple(extra))
+            try:
+                package(packed, extra=tuple(extra))
+            except OSError as error:  # of this machine, and no word of AWS
+                raise CannotPack(f"the zip cannot be packed on this machine: {error}.") from error
             content = packed.read_bytes()
         self._make_bucket()
         key = f"linkwatch-lambda-{hashlib.sha256(content).hexdigest()[:16]}.zip"
@@ -271,6 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         settings = _each_once(given.set) if given.command == "deploy" else {}
+        if given.command == "deploy" and given.code is not None and given.extra:
+            raise Refused("--with packs a file into a new zip, and --code takes an old one as it is. Give one of them.")
         with _told_to_the_person():
             deployment = Deployment(given.name, boto3.session.Session())
             if given.command == "deploy":

@@ -292,9 +292,28 @@ class TestRefusals:
             (settings(**REQUIRED, WeeklySchedule="cron(0 12 ? * TUE *)"), "fresh", "WeeklySchedule goes with"),
             ([*settings(**REQUIRED), *settings(Contact="b@example.com")], "fresh", "Contact is given more than once"),
             ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
-            ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
+            (
+                [*settings(**REQUIRED), "--with", "/no/such/file"],
+                "fresh",
+                "stacks.py: --with /no/such/file cannot be packed: No such file or directory. Name a file",
+            ),
+            ([*settings(**REQUIRED), "--with", "/"], "fresh", "stacks.py: --with / cannot be packed: Is a directory"),
+            ([*settings(**REQUIRED), "--with", "x", "--code", "x.zip"], "fresh", "stacks.py: --with packs a file into"),
         ],
-        ids=["missing", "value", "hosts", "sender", "table", "name", "schedule", "twice", "zip", "file"],
+        ids=[
+            "missing",
+            "value",
+            "hosts",
+            "sender",
+            "table",
+            "name",
+            "schedule",
+            "twice",
+            "zip",
+            "file",
+            "folder",
+            "both",
+        ],
     )
     def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
         code, printed, said = stacks(cloud, "deploy", *arguments, name=name)
