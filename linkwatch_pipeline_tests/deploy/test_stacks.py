@@ -204,12 +204,18 @@ class TestRefusals:
             ({"WeeklySchedule": "cron(0 9 ? * MOON *)"}, "WeeklySchedule must have other day of week than 'MOON'"),
             ({"WeeklySchedule": "cron(0 9 * * MON *)"}, "WeeklySchedule must have ? for either"),
             ({"WeeklySchedule": "at(2026-13-01T09:00:00)"}, "WeeklySchedule must be a moment such as at("),
+            (
+                {"MetricsNamespace": "AWS/Lambda"},
+                "MetricsNamespace must be 1 to 255 letters, digits, _, -, ., / or #, not",
+            ),
+            ({"MetricsNamespace": ""}, "MetricsNamespace must be 1 to 255 letters, digits"),
             ({"AlertTopicArn": "team"}, "AlertTopicArn must be the ARN of a standard SNS topic, or empty, not 'team'."),
         ],
     )
     def test_a_parameter_is_refused_by_name(self, judge: ModuleType, given: dict[str, str], words: str) -> None:
         templates = {name: judge.parameters_of(name) for name in ("foundation", "application")}
         judge.check_settings(REQUIRED | {"AlertTopicArn": "", "AlertEmail": "a@b.example"}, templates)
+        judge.check_settings({"MetricsNamespace": "ours/AWS/x"}, templates)
         with pytest.raises(judge.Refused, match=re.escape(words)):
             judge.check_settings(REQUIRED | given, templates)
 
@@ -239,6 +245,7 @@ class TestRefusals:
             ({"MailFrom": "a@b@c.example"}, "MailFrom"),
             ({"Contact": "a" * 201}, "Contact must be a URL or an e-mail address of at most 200 characters"),
             ({"TableName": "no table"}, "TableName must be the name of a DynamoDB table"),
+            ({"MetricsNamespace": "AWS/foo"}, "MetricsNamespace must be 1 to 255 letters, digits, '_', '-', '.', '/'"),
             ({"QueueUrl": "queue"}, "QueueUrl must be the URL of an SQS queue"),
         ],
     )
