@@ -65,6 +65,8 @@ def package(
     for name in libraries:
         files.update(_library_files(name))
     files.update(_given_files(extra))
+    if out.is_dir():
+        raise CannotPack(f"--out {out} is a folder; name the zip in it.")
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(out.name + ".part")
     sizes: dict[str, int] = {}

@@ -124,5 +124,15 @@ def test_a_file_that_is_not_there_and_two_of_one_name_are_refused_by_the_argumen
         assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("folder", ["/", "."])
+def test_a_folder_is_no_zip(folder: str) -> None:
+    command = [sys.executable, str(DEPLOY / "package_lambda.py"), "--out", folder]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=DEPLOY)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"package_lambda.py: --out {folder} is a folder; name the zip in it.\n",
+    )
+
+
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
