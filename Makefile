@@ -63,10 +63,10 @@ status-lambda: $(STAMP) ## the zips of the functions of service status, in dist/
 	@$(BIN)/python deploy/package_status.py $(ARGS)
 
 deploy: $(STAMP) ## both stacks on AWS: make deploy ARGS="--set Contact=... --set MailFrom=... --set MailIdentity=..."
-	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) deploy $(ARGS)
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name "$$NAME") deploy $(ARGS)
 
 remove: $(STAMP) ## take both stacks away again; the table stays
-	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name $(NAME)) remove
+	@$(BIN)/python deploy/stacks.py $(if $(NAME),--name "$$NAME") remove
 
 aws-local: $(STAMP) ## the AWS half on an emulator: deploy, run a week by its schedule, account for it (ARGS=--keep: stay up)
 	@$(BIN)/python -m linkwatch_pipeline_tests.cloud.aws_local $(ARGS)

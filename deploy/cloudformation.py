@@ -9,12 +9,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError, WaiterError
 from parameters import parameters_of
-from refusals import NotFine, say
+from refusals import NotFine, Refused, say
 
 HERE = Path(__file__).resolve().parent
 WAIT = {"Delay": 5, "MaxAttempts": 360}
 # What a first attempt leaves that failed: nothing but its name, which stands in the way of the next.
 DEAD = "ROLLBACK_COMPLETE"
+# A parameter that no other template has: by it a stack is known as linkwatch's.
+_MARKS = {"foundation": "MaxReceives", "application": "WeeklySchedule"}
 # From these no deployment gets on by itself. What to do, after "stack NAME is STATUS: ".
 MENDS = {
     "ROLLBACK_FAILED": "its first deployment failed and could not be taken back whole. Mend what its events say could "
@@ -29,19 +31,23 @@ MENDS = {
 
 
 class Stack:
-    """A stack of a name, there or not.
+    """A stack of a name and of a template, there or not.
 
-    Args: client: a boto3 CloudFormation client.
+    Args: client: a boto3 CloudFormation client. patient: one that waits longer, for what changes a stack.
     """
 
-    def __init__(self, client: Any, name: str) -> None:
+    def __init__(self, client: Any, name: str, template: str, *, patient: Any) -> None:
         self.name = name
-        self._client = client
+        self._client, self._patient, self._template = client, patient, template
 
     def status(self) -> str | None:
         """CloudFormation's word for how it is; None if there is no such stack."""
         described = self._described()
         return described["StackStatus"] if described is not None else None
+
+    def stands(self) -> bool:
+        """Whether it is there, and not only what a first attempt left that failed."""
+        return self.status() not in (None, DEAD)
 
     def outputs(self) -> dict[str, str]:
         """What it tells; nothing if there is none."""
@@ -53,20 +59,31 @@ class Stack:
         described = self._described() or {}
         return {each["ParameterKey"]: each.get("ParameterValue", "") for each in described.get("Parameters", ())}
 
+    def check_ours(self) -> None:
+        """Raise Refused for somebody else's stack of this name."""
+        described = self._described()
+        if described is None or described["StackStatus"] == "REVIEW_IN_PROGRESS":  # has no values yet
+            return
+        if _MARKS[self._template] not in self.values():
+            raise Refused(
+                f"the stack {self.name} that is there is none of linkwatch's ({self._template}). Take another NAME."
+            )
+
     def check_usable(self) -> None:
-        """Raise NotFine if it has to be mended by a person, or waited for, before it can be deployed."""
+        """Raise NotFine if it needs a person or time before it can be deployed; Refused if it is not ours."""
+        self.check_ours()
         status = self.status() or ""
         if status in MENDS:
             raise NotFine(f"stack {self.name} is {status}: {MENDS[status].format(name=self.name)}.")
         if status.endswith("IN_PROGRESS"):
             raise NotFine(f"stack {self.name} is {status}: something else is at work on it. Wait, then repeat.")
 
-    def bring(self, template: str, settings: Mapping[str, str]) -> None:
+    def bring(self, settings: Mapping[str, str]) -> None:
         """Make it or update it; what is not given keeps its value. CloudFormation takes back a change that fails."""
-        known = parameters_of(template)
+        known = parameters_of(self._template)
         values = {name: value for name, value in self.values().items() if name in known} | dict(settings)
         what = {
-            "TemplateBody": (HERE / f"{template}.yaml").read_text(encoding="utf-8"),
+            "TemplateBody": (HERE / f"{self._template}.yaml").read_text(encoding="utf-8"),
             "Capabilities": ["CAPABILITY_IAM"],
             "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(values.items())],
         }
@@ -75,10 +92,10 @@ class Stack:
             self.delete()
         if self.status() is None:
             say(f"making stack {self.name}")
-            self._carry_out(self._client.create_stack, "stack_create_complete", what)
+            self._carry_out(self._patient.create_stack, "stack_create_complete", what)
             return
         try:
-            self._carry_out(self._client.update_stack, "stack_update_complete", what, f"updating stack {self.name}")
+            self._carry_out(self._patient.update_stack, "stack_update_complete", what, f"updating stack {self.name}")
         except ClientError as error:
             if "No updates are to be performed" not in str(error):
                 raise
@@ -86,7 +103,7 @@ class Stack:
 
     def delete(self) -> None:
         say(f"deleting stack {self.name}")
-        self._carry_out(self._client.delete_stack, "stack_delete_complete", {})
+        self._carry_out(self._patient.delete_stack, "stack_delete_complete", {})
 
     def _carry_out(self, call: Callable[..., Any], waiter: str, what: Mapping[str, Any], begun: str = "") -> None:
         """Call, and wait for the end. Args: begun: said when the call was taken."""
@@ -97,7 +114,7 @@ class Stack:
         if begun:
             say(begun)
         try:
-            self._client.get_waiter(waiter).wait(StackName=self.name, WaiterConfig=WAIT)
+            self._patient.get_waiter(waiter).wait(StackName=self.name, WaiterConfig=WAIT)
         except WaiterError as error:
             raise NotFine(self._failure(stack_id, token)) from error
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 MILLION = 1_000_000
 WEEKS_A_MONTH = 52 / 12
 MINUTES_A_WEEK = 7 * 24 * 60
+MOST_LINKS = 1_000_000_000
+MAXIMUM_CONCURRENCY = (2, 200)  # what the parameter takes
 
 
 class Price(NamedTuple):
@@ -163,12 +167,27 @@ def _price(unit: str) -> float:
     return PRICES[unit].dollars
 
 
+def _whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    """What argparse reads a number with, refusing those out of range."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,15}", text) or not lowest <= int(text) <= highest:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {lowest:,} to {highest:,}")
+        return int(text)
+
+    return read
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="cost.py", description="What a week costs on AWS, from list prices.")
-    parser.add_argument("--links", type=int, help="instead of 6,000 and 600,000")
-    parser.add_argument("--concurrency", type=int, default=20, help="checks at once")
+    parser.add_argument("--links", type=_whole_number(1, MOST_LINKS), help="instead of 6,000 and 600,000")
+    parser.add_argument(
+        "--concurrency", type=_whole_number(*MAXIMUM_CONCURRENCY), help="checks of these links at once; 20 without it"
+    )
     given = parser.parse_args()
-    loads = [Load(given.links, given.concurrency)] if given.links else [Load(6000, 20), Load(600_000, 100)]
+    if given.concurrency and not given.links:
+        parser.error("--concurrency is of the links that --links says: give --links too")
+    loads = [Load(given.links, given.concurrency or 20)] if given.links else [Load(6000, 20), Load(600_000, 100)]
     try:
         print("\n".join([*table(loads), "", *prices()]), flush=True)
     except BrokenPipeError:  # whoever reads has seen enough; nothing is left to be flushed at the end

@@ -64,7 +64,9 @@ def package(
     files = dict(_our_files(left_out))
     for name in libraries:
         files.update(_library_files(name))
-    files.update({file.name: file for file in extra})
+    files.update(_given_files(extra))
+    if out.is_dir():
+        raise CannotPack(f"--out {out} is a folder; name the zip in it.")
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(out.name + ".part")
     sizes: dict[str, int] = {}
@@ -82,6 +84,23 @@ def package(
     finally:
         unfinished.unlink(missing_ok=True)
     return sizes
+
+
+def _given_files(extra: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """What --with names. Raises CannotPack for one that cannot be read, and for two that would take one place."""
+    names: set[str] = set()
+    for file in extra:
+        if file.name in names:
+            raise CannotPack(f"--with is given two files {file.name}, and both would have that name in the zip.")
+        names.add(file.name)
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise CannotPack(
+                f"--with {file} cannot be packed: {error.strerror}. Name a file that is there and can be read, or "
+                "leave it out."
+            ) from error
+        yield file.name, file
 
 
 def _our_files(unwanted: Sequence[str]) -> Iterator[tuple[str, Path]]:

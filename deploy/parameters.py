@@ -20,6 +20,7 @@ NOT_SET_BY_HAND = {"CodeBucket", "CodeKey"}
 # A bucket, functions and logs are named after the stack: NAME-code-ACCOUNT-REGION is the longest of these names.
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAMES_OF_AMAZON = ("sthree-", "amzn-s3-demo-")
+_FOUNDATION = "-foundation"
 _LONGEST_BUCKET = 63
 # What the stacks make themselves and no function would refuse; it has no name before.
 _MADE_THEN = {"TableName": "made-with-the-stacks", "ConfigurationSet": "made-with-the-stacks"}
@@ -51,6 +52,10 @@ def check_name(name: str, bucket: str) -> None:
         raise Refused(
             f"NAME {name!r} cannot be used: a stack and a bucket are named after it. Take small letters, digits and "
             "single hyphens, a letter first, such as linkwatch-test."
+        )
+    if name.endswith(_FOUNDATION):
+        raise Refused(
+            f"NAME {name!r} cannot be used: the foundation of NAME {name.removesuffix(_FOUNDATION)!r} is called so."
         )
     if len(bucket) > _LONGEST_BUCKET:
         most = _LONGEST_BUCKET - (len(bucket) - len(name))

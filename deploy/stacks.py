@@ -7,10 +7,8 @@ NAME-foundation (table, queues, topics) and NAME (functions and all that starts 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from cloudformation import Stack
-from package_lambda import CannotPack, package
+from code_bucket import CodeBucket
+from package_lambda import CannotPack
 from parameters import (
     check_complete,
     check_functions_take,
@@ -30,6 +30,7 @@ from parameters import (
     parameters_of,
 )
 from refusals import NotFine, Refused, say
+from sharing import check_identity, check_namespace, check_nobody_sends_as, made_identity, neighbours
 
 from linkwatch_pipeline.adapters.aws_client import SETTINGS_ERRORS, in_words_of_settings, is_of_settings
 from linkwatch_pipeline.adapters.store.dynamodb import is_amazons
@@ -46,6 +47,8 @@ HANDED_OVER = (
     "MailEventsTopicArn",
     "AlertTopicArn",
 )
+# An AWS that is silent is told of within half a minute.
+QUICK = Config(connect_timeout=5, read_timeout=8, retries={"mode": "standard", "total_max_attempts": 3})
 # The numbers of a home would hide the silence of the functions (docs/decisions/0040).
 NOT_OF_A_HOME = ("metrics_namespace",)
 
@@ -59,19 +62,19 @@ class Deployment:
 
     def __init__(self, name: str, session: Any) -> None:
         self.name = name
-        client = session.client("cloudformation")
-        self._foundation, self._application = Stack(client, f"{name}-foundation"), Stack(client, name)
-        self._store = session.client("s3")
-        self._functions = session.client("lambda")
-        self._tables = session.client("dynamodb")
-        self._account = session.client("sts").get_caller_identity()["Account"]
+        self._clouds, patient = session.client("cloudformation", config=QUICK), session.client("cloudformation")
+        self._foundation = Stack(self._clouds, f"{name}-foundation", "foundation", patient=patient)
+        self._application = Stack(self._clouds, name, "application", patient=patient)
+        self._functions = session.client("lambda", config=QUICK)
+        self._tables = session.client("dynamodb", config=QUICK)
+        self._mails = session.client("sesv2", config=QUICK)
+        account = session.client("sts", config=QUICK).get_caller_identity()["Account"]
         self._region = session.region_name
-        check_name(name, self.bucket)
-
-    @property
-    def bucket(self) -> str:
-        """Where the zips are, one for each content ever deployed."""
-        return f"{self.name}-code-{self._account}-{self._region}"
+        # As patient as boto3 is: a slow line may take long for the zip.
+        self._code = CodeBucket(
+            session.client("s3"), f"{name}-code-{account}-{self._region}", region=session.region_name
+        )
+        check_name(name, self._code.name)
 
     def deploy(self, settings: Mapping[str, str], *, code: str | None, extra: Sequence[Path] = ()) -> None:
         """Make or update both stacks. What can be known to be wrong is refused before anything is made.
@@ -84,23 +87,30 @@ class Deployment:
         templates = {name: parameters_of(name) for name in ("foundation", "application")}
         of_foundation, of_application = (_those_of(each, settings) for each in templates.values())
         self._check(settings, templates)
-        key = self._deployed_before(code) if code is not None else self._upload(extra)
-        self._foundation.bring("foundation", of_foundation)
+        key = self._code.deployed_before(code) if code is not None else self._code.upload(extra)
+        self._foundation.bring(of_foundation)
         outputs = self._foundation.outputs()
         handed_over = {name: outputs[name] for name in HANDED_OVER}
         if self._application.status() is not None:
             del handed_over["TableName"]  # it may have been set to a restored one: only a person changes it
         given = handed_over | of_application
         given["AlertTopicArn"] = outputs["AlertTopicArn"]  # checked by the foundation, made there if none is given
-        self._application.bring("application", {**given, "CodeBucket": self.bucket, "CodeKey": key})
+        self._application.bring({**given, "CodeBucket": self._code.name, "CodeKey": key})
 
     def remove(self) -> None:
-        """Delete the application, the foundation and the zips. The table stays. Raises NotFine if there is nothing."""
+        """Delete the application, the foundation and the zips. The table stays.
+
+        Raises: NotFine if there is nothing; Refused for stacks of somebody else, or if others need what would go.
+        """
+        for stack in (self._application, self._foundation):
+            stack.check_ours()
+        if (made := made_identity(self._application_there())) is not None:
+            check_nobody_sends_as(made, neighbours(self._clouds, self.name))
         table = self._foundation.outputs().get("TableName")
         there = [stack for stack in (self._application, self._foundation) if stack.status() is not None]
         for stack in there:
             stack.delete()
-        if not self._delete_bucket() and not there:
+        if not self._code.delete() and not there:
             raise NotFine(f"there is no stack {self.name} or {self._foundation.name} in {self._region}.")
         if table is not None:
             say(f"the table {table} is kept, with its bill; deploy/README.md says how to take it up again or delete it")
@@ -142,8 +152,24 @@ class Deployment:
         if {"MailFrom", "MailIdentity"} & set(settings):  # what SES takes already stands in the way of no pause
             check_sender(values)
         check_functions_take(values)
+        self._check_shares_nothing(settings, values)
         if "TableName" in settings:
             self._check_table(settings["TableName"])
+
+    def _check_shares_nothing(self, settings: Mapping[str, str], values: Mapping[str, str]) -> None:
+        """Not of what stands and is not set: it stands in the way of no pause."""
+        there = self._application_there()
+        others = neighbours(self._clouds, self.name)
+        if not there or {"MailIdentity", "MakeMailIdentity"} & set(settings):
+            check_identity(self._mails, there, values)
+        if (made := made_identity(there)) not in (None, values["MailIdentity"]):
+            check_nobody_sends_as(str(made), others)
+        if not there or "MetricsNamespace" in settings:
+            check_namespace(values["MetricsNamespace"], others)
+
+    def _application_there(self) -> dict[str, str]:
+        """The values of the application; none if it is not there, or only as what a failed attempt left."""
+        return self._application.values() if self._application.stands() else {}
 
     def _values_of_application(self, settings: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, str]:
         """As they would be after this deployment, as far as it is known before."""
@@ -165,62 +191,6 @@ class Deployment:
             raise Refused(f"table {name} has the keys {', '.join(keys)} and not pk, sk: it is none of linkwatch's.")
         if table["TableStatus"] not in ("ACTIVE", "UPDATING"):
             raise NotFine(f"table {name} is {table['TableStatus']}. Wait until it is ACTIVE, then repeat.")
-
-    def _deployed_before(self, key: str) -> str:
-        try:
-            self._store.head_object(Bucket=self.bucket, Key=key)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in ("404", "NoSuchBucket", "NoSuchKey"):
-                raise
-            raise Refused(f"there is no zip {key} in {self.bucket}; 'aws s3 ls {self.bucket}' lists them.") from error
-        return key
-
-    def _upload(self, extra: Sequence[Path]) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            packed = Path(folder) / "linkwatch-lambda.zip"
-            package(packed, extra=tuple(extra))
-            content = packed.read_bytes()
-        self._make_bucket()
-        key = f"linkwatch-lambda-{hashlib.sha256(content).hexdigest()[:16]}.zip"
-        say(f"uploading {len(content):,} bytes as {key}")
-        self._store.put_object(Bucket=self.bucket, Key=key, Body=content)
-        return key
-
-    def _make_bucket(self) -> None:
-        try:
-            self._store.head_bucket(Bucket=self.bucket)
-            return
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in ("404", "NoSuchBucket"):
-                raise
-        say(f"making bucket {self.bucket}")
-        where = {} if self._region == "us-east-1" else {"LocationConstraint": self._region}
-        self._store.create_bucket(
-            Bucket=self.bucket, **({"CreateBucketConfiguration": where} if where else {})
-        )  # private and encrypted unless somebody says otherwise
-        self._store.put_public_access_block(
-            Bucket=self.bucket,
-            PublicAccessBlockConfiguration={
-                "BlockPublicAcls": True,
-                "IgnorePublicAcls": True,
-                "BlockPublicPolicy": True,
-                "RestrictPublicBuckets": True,
-            },
-        )
-
-    def _delete_bucket(self) -> bool:
-        """Whether there was one."""
-        try:
-            for page in self._store.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
-                for entry in page.get("Contents", ()):
-                    self._store.delete_object(Bucket=self.bucket, Key=entry["Key"])
-            self._store.delete_bucket(Bucket=self.bucket)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchBucket":
-                raise
-            return False
-        say(f"deleted bucket {self.bucket}")
-        return True
 
 
 def _those_of(parameters: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
@@ -271,6 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         settings = _each_once(given.set) if given.command == "deploy" else {}
+        if given.command == "deploy" and given.code is not None and given.extra:
+            raise Refused("--with packs a file into a new zip, and --code takes an old one as it is. Give one of them.")
         with _told_to_the_person():
             deployment = Deployment(given.name, boto3.session.Session())
             if given.command == "deploy":

@@ -180,6 +180,8 @@ def test_a_key_like_nothing_we_know_lists_what_there_is(tmp_path: Path) -> None:
         ('profile = "cloud"', "one of 'local'"),
         ('table = "a/b"', "name of a DynamoDB table"),
         ('queue_url = "work"', "the URL of an SQS queue"),
+        ('metrics_namespace = "AWS/foo"', "not beginning with AWS/"),
+        ('metrics_namespace = ""', "1 to 255 letters"),
         ("allow_endpoint = 1", "true or false"),
         ('allowed_hosts = "docs.example.com"', "a list of host names"),
         ("allowed_hosts = [1]", "a list of host names"),

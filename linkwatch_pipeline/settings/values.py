@@ -155,7 +155,10 @@ FILE = text(
 )
 SES_NAME = text_like(r"[A-Za-z0-9_-]{0,64}", "at most 64 letters, digits, '_' or '-'")
 TABLE = text_like(r"[A-Za-z0-9_.-]{3,255}|", "the name of a DynamoDB table: 3 to 255 letters, digits, '_', '-' or '.'")
-NAMESPACE = text_like(r"[A-Za-z0-9_./#-]{0,255}", "a name of letters, digits, '_', '-' and '.'")
+NAMESPACE = text_like(
+    r"(?!AWS/)[A-Za-z0-9_./#-]{1,255}",
+    "1 to 255 letters, digits, '_', '-', '.', '/' or '#', not beginning with AWS/, where only Amazon puts numbers",
+)
 QUEUE_URL = text_like(
     r"https?://[!-~]{1,500}/[A-Za-z0-9_-]{1,80}|",
     "the URL of an SQS queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/work",

@@ -8,6 +8,7 @@ database of 2 GB is written where TMPDIR points. Linux only: the peaks are VmHWM
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,12 +19,14 @@ from typing import TypeVar
 
 from linkwatch_pipeline.bootstrap import SilentProgress
 from linkwatch_pipeline.domain.links import Link
+from linkwatch_pipeline.settings.entries import MAX_CONCURRENCY
 from linkwatch_pipeline.use_cases.observe_week import begin_week, finish_run
 from linkwatch_pipeline.use_cases.review_week import review_week
 from linkwatch_pipeline_tests.bench.result import Result
 from linkwatch_pipeline_tests.simulation.engine import MONDAY, Engine
 from linkwatch_pipeline_tests.simulation.scripted_internet import Answer, Request
 from linkwatch_pipeline_tests.virtual_clock import run_virtual
+from linkwatch_pipeline_tests.whole_numbers import whole_number
 
 T = TypeVar("T")
 SIZES = ((6_000, 1_000, 100, 20), (60_000, 10_000, 500, 20))
@@ -105,5 +108,17 @@ def _link(number: int, hosts: int, busiest: int) -> Link:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m linkwatch_pipeline_tests.bench.memory")
+    parser.add_argument("links", metavar="LINKS", type=whole_number(1, 9_999_999))
+    parser.add_argument("hosts", metavar="HOSTS", type=whole_number(2, 1_000_000))
+    parser.add_argument("busiest", metavar="BUSIEST", type=whole_number(0, 9_999_999), help="so many links on one host")
+    parser.add_argument("concurrency", metavar="CONCURRENCY", type=whole_number(1, MAX_CONCURRENCY))
+    given = parser.parse_args()
+    if given.busiest > given.links:
+        parser.error("BUSIEST is more than LINKS")
+    run_in_phases(given.links, given.hosts, given.busiest, given.concurrency)
+
+
 if __name__ == "__main__":
-    run_in_phases(*map(int, sys.argv[1:5]))
+    main()

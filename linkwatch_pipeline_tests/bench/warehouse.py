@@ -170,6 +170,8 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("--section", choices=SECTIONS)
     asked = parser.parse_args()
+    if not (asked.home / "warehouse").is_dir():
+        parser.error(f"{asked.home} is no home with a warehouse; 'linkwatch --home DIR generate-history' makes one")
     if asked.section is None:
         _print_all(measure(asked.home))
         return

@@ -94,6 +94,38 @@ def test_whoever_reads_only_its_head_sees_no_traceback() -> None:
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--links", "10", "--concurrency", "0"], "argument --concurrency: '0' is no whole number from 2 to 200"),
+        (["--links", "10", "--concurrency", "201"], "argument --concurrency: '201' is no whole number"),
+        (["--links", "-5"], "argument --links: '-5' is no whole number from 1 to 1,000,000,000"),
+        (["--links", "0"], "argument --links: '0' is no whole number"),
+        (["--links", "9" * 5000], "is no whole number from 1 to"),
+        (["--links", "1e3"], "argument --links: '1e3' is no whole number"),
+        (["--concurrency", "5"], "--concurrency is of the links that --links says"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_option(
+    cost: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cost.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cost.main()
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert words in told.err
+
+
+def test_as_much_at_once_as_the_parameter_takes(cost: ModuleType) -> None:
+    taken = read_template("application")["Parameters"]["MaximumConcurrency"]
+    assert (taken["MinValue"], taken["MaxValue"]) == cost.MAXIMUM_CONCURRENCY
+
+
 def test_a_hundred_times_the_links_are_a_hundred_times_the_writes_and_no_more_polling() -> None:
     small, large = row("DynamoDB writes", "--links", "60000")[0], row("DynamoDB writes", "--links", "6000000")[0]
     assert large == pytest.approx(100 * small, rel=0.02)

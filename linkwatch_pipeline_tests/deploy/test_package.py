@@ -110,5 +110,29 @@ def test_a_file_of_one_s_own_can_be_added_and_is_not_there_otherwise(packed: Pat
     assert added == {"loopback_world.py"}
 
 
+def test_a_file_that_is_not_there_and_two_of_one_name_are_refused_by_the_argument(tmp_path: Path) -> None:
+    (tmp_path / "one.py").touch()
+    for given, words in (
+        ([tmp_path / "none.py"], "none.py cannot be packed: No such file or directory"),
+        ([tmp_path / "one.py", tmp_path / "." / "other" / ".." / "one.py"], "--with is given two files one.py"),
+    ):
+        command = [sys.executable, str(DEPLOY / "package_lambda.py"), "--out", str(tmp_path / "new" / "out.zip")]
+        options = [part for file in given for part in ("--with", str(file))]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("folder", ["/", "."])
+def test_a_folder_is_no_zip(folder: str) -> None:
+    command = [sys.executable, str(DEPLOY / "package_lambda.py"), "--out", folder]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=DEPLOY)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"package_lambda.py: --out {folder} is a folder; name the zip in it.\n",
+    )
+
+
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()

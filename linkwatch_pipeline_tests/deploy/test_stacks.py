@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from shutil import copy
 from types import ModuleType
+from typing import ClassVar
 
+import boto3
 import pytest
+from botocore.config import Config
+from botocore.stub import Stubber
 
 from linkwatch_pipeline.settings import Settings, load_settings
 from linkwatch_pipeline_tests.cloud.ministack import Cloud, started_ministack
+from linkwatch_pipeline_tests.cloud.patient_clients import patient_clients
 from linkwatch_pipeline_tests.deploy.templates import DEPLOY, ROOT
 
+Command = Callable[..., tuple[int, str, str]]
 REQUIRED = {"Contact": "links@example.com", "MailFrom": "links@example.com", "MailIdentity": "example.com"}
 
 
@@ -173,6 +181,108 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("parameters")
 
 
+@pytest.fixture
+def ask(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """`stacks` in this process, which is quicker."""
+    for name, value in cloud.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(str(DEPLOY))
+    command = import_module("stacks")
+
+    def run(*arguments: str, name: str) -> tuple[int, str, str]:
+        code = command.main(["--name", name, *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    with patient_clients():
+        yield run
+
+
+@pytest.fixture(scope="class")
+def one(cloud: Cloud) -> Iterator[Cloud]:
+    """A cloud with a first set in it, which has an identity and a namespace."""
+    assert stacks(cloud, "deploy", *settings(**REQUIRED), name="one")[0] == 0
+    yield cloud
+    assert stacks(cloud, "remove", name="one")[0] == 0
+
+
+class TestTwoSets:
+    """What two sets in one account and region would share is refused before anything is made."""
+
+    OWN: ClassVar = {"MakeMailIdentity": "no", "MetricsNamespace": "two"}
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({}, "SES of this account has the identity example.com already, and this stack did not make it. Add --set"),
+            ({"MakeMailIdentity": "no"}, "MetricsNamespace 'linkwatch' is that of one: each would hide the other's"),
+        ],
+        ids=["identity", "namespace"],
+    )
+    def test_a_second_set_is_refused_what_is_the_first_one_s(
+        self, one: Cloud, ask: Command, given: dict[str, str], words: str
+    ) -> None:
+        code, _, said = ask("deploy", *settings(**REQUIRED | given), name="two")
+        assert (code, words in said) == (2, True), said
+        assert not [b for b in one.client("s3").list_buckets()["Buckets"] if b["Name"].startswith("two")]
+
+    def test_a_second_set_leaves_the_first_its_identity(self, one: Cloud, ask: Command) -> None:
+        assert ask("deploy", *settings(**REQUIRED | self.OWN), name="two")[0] == 0
+        for arguments, words in (
+            (["remove"], "made the identity example.com and would delete it, and two could send no mail"),
+            (["deploy", *settings(MakeMailIdentity="no")], "MakeMailIdentity=no would delete it"),
+            (["deploy", *settings(MailIdentity="example.org", MailFrom="a@example.org")], "Remove two first"),
+        ):
+            code, _, said = ask(*arguments, name="one")
+            assert (code, words in said) == (2, True), said
+        assert ask("remove", name="two")[0] == 0
+        assert one.client("sesv2").get_email_identity(EmailIdentity="example.com")
+
+    def test_a_stack_of_somebody_else_is_neither_overwritten_nor_removed(self, one: Cloud, ask: Command) -> None:
+        theirs = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+        one.client("cloudformation").create_stack(StackName="theirs", TemplateBody=json.dumps(theirs))
+        for arguments in (["deploy", *settings(**REQUIRED | self.OWN)], ["remove"]):
+            said = (
+                "stacks.py: the stack theirs that is there is none of linkwatch's (application). Take another NAME.\n"
+            )
+            assert ask(*arguments, name="theirs") == (2, "", said)
+        assert one.client("cloudformation").describe_stacks(StackName="theirs")["Stacks"]
+
+    def test_who_may_not_ask_is_refused_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.syspath_prepend(str(DEPLOY))
+        sharing = import_module("sharing")
+        then = {"MakeMailIdentity": "yes", "MailIdentity": "example.com"}
+        for service, call, code in (
+            ("sesv2", "get_email_identity", "AccessDeniedException"),
+            ("cloudformation", "describe_stacks", "AccessDenied"),
+        ):
+            client = boto3.client(service, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+            with Stubber(client) as denied:
+                denied.add_client_error(call, code, http_status_code=403)
+                if service == "sesv2":
+                    sharing.check_identity(client, {}, then)
+                else:
+                    assert sharing.neighbours(client, "one") == ()
+                denied.assert_no_pending_responses()
+
+
+def test_an_aws_that_is_silent_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], judge: ModuleType
+) -> None:
+    command = import_module("stacks")
+    quick = command.QUICK
+    longest_pauses = 1 + 2  # of botocore's standard mode, before a second and a third attempt
+    for timeout in (quick.connect_timeout, quick.read_timeout):
+        assert timeout * quick.retries["total_max_attempts"] + longest_pauses <= 30
+    monkeypatch.setattr(command, "QUICK", Config(read_timeout=0.1, retries={"total_max_attempts": 1}))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+            monkeypatch.setenv(name, "us-east-1")
+        assert command.main(["status"]) == 2
+    assert "stacks.py: Read timeout on endpoint URL" in capsys.readouterr().err
+
+
 class TestRefusals:
     """Before anything is made."""
 
@@ -204,12 +314,18 @@ class TestRefusals:
             ({"WeeklySchedule": "cron(0 9 ? * MOON *)"}, "WeeklySchedule must have other day of week than 'MOON'"),
             ({"WeeklySchedule": "cron(0 9 * * MON *)"}, "WeeklySchedule must have ? for either"),
             ({"WeeklySchedule": "at(2026-13-01T09:00:00)"}, "WeeklySchedule must be a moment such as at("),
+            (
+                {"MetricsNamespace": "AWS/Lambda"},
+                "MetricsNamespace must be 1 to 255 letters, digits, _, -, ., / or #, not",
+            ),
+            ({"MetricsNamespace": ""}, "MetricsNamespace must be 1 to 255 letters, digits"),
             ({"AlertTopicArn": "team"}, "AlertTopicArn must be the ARN of a standard SNS topic, or empty, not 'team'."),
         ],
     )
     def test_a_parameter_is_refused_by_name(self, judge: ModuleType, given: dict[str, str], words: str) -> None:
         templates = {name: judge.parameters_of(name) for name in ("foundation", "application")}
         judge.check_settings(REQUIRED | {"AlertTopicArn": "", "AlertEmail": "a@b.example"}, templates)
+        judge.check_settings({"MetricsNamespace": "ours/AWS/x"}, templates)
         with pytest.raises(judge.Refused, match=re.escape(words)):
             judge.check_settings(REQUIRED | given, templates)
 
@@ -239,6 +355,7 @@ class TestRefusals:
             ({"MailFrom": "a@b@c.example"}, "MailFrom"),
             ({"Contact": "a" * 201}, "Contact must be a URL or an e-mail address of at most 200 characters"),
             ({"TableName": "no table"}, "TableName must be the name of a DynamoDB table"),
+            ({"MetricsNamespace": "AWS/foo"}, "MetricsNamespace must be 1 to 255 letters, digits, '_', '-', '.', '/'"),
             ({"QueueUrl": "queue"}, "QueueUrl must be the URL of an SQS queue"),
         ],
     )
@@ -261,15 +378,17 @@ class TestRefusals:
             with pytest.raises(judge.Refused, match=re.escape(words)):
                 judge.check_sender({"MailFrom": sender, "MailIdentity": identity})
 
-    def test_a_table_that_is_none_of_linkwatch_s_is_refused(self, cloud: Cloud) -> None:
+    def test_a_table_that_is_none_of_linkwatch_s_is_refused(self, cloud: Cloud, ask: Command) -> None:
         cloud.client("dynamodb").create_table(TableName="theirs", BillingMode="PAY_PER_REQUEST", **keys("id", "at"))
-        code, _, said = stacks(cloud, "deploy", *settings(**REQUIRED, TableName="theirs"), name="fresh")
+        code, _, said = ask("deploy", *settings(**REQUIRED, TableName="theirs"), name="fresh")
         assert (code, said) == (
             2,
             "stacks.py: table theirs has the keys id, at and not pk, sk: it is none of linkwatch's.\n",
         )
 
-    @pytest.mark.parametrize("name", ["Bad_Name", "9lives", "two--hyphens", "end-", "sthree-lw", "Links", "", "lw\n"])
+    @pytest.mark.parametrize(
+        "name", ["Bad_Name", "9lives", "two--hyphens", "end-", "sthree-lw", "Links", "", "lw\n", "lw-foundation"]
+    )
     def test_a_name_that_a_bucket_or_a_stack_cannot_have_is_refused(self, judge: ModuleType, name: str) -> None:
         judge.check_name("lw-2", "lw-2-code-000000000000-us-east-1")
         with pytest.raises(judge.Refused, match="cannot be used"):
@@ -292,12 +411,33 @@ class TestRefusals:
             (settings(**REQUIRED, WeeklySchedule="cron(0 12 ? * TUE *)"), "fresh", "WeeklySchedule goes with"),
             ([*settings(**REQUIRED), *settings(Contact="b@example.com")], "fresh", "Contact is given more than once"),
             ([*settings(**REQUIRED), "--code", "x.zip"], "fresh", "there is no zip x.zip in fresh-code-"),
-            ([*settings(**REQUIRED), "--with", "/no/such/file"], "fresh", "/no/such/file"),
+            (
+                [*settings(**REQUIRED), "--with", "/no/such/file"],
+                "fresh",
+                "stacks.py: --with /no/such/file cannot be packed: No such file or directory. Name a file",
+            ),
+            ([*settings(**REQUIRED), "--with", "/"], "fresh", "stacks.py: --with / cannot be packed: Is a directory"),
+            ([*settings(**REQUIRED), "--with", "x", "--code", "x.zip"], "fresh", "stacks.py: --with packs a file into"),
         ],
-        ids=["missing", "value", "hosts", "sender", "table", "name", "schedule", "twice", "zip", "file"],
+        ids=[
+            "missing",
+            "value",
+            "hosts",
+            "sender",
+            "table",
+            "name",
+            "schedule",
+            "twice",
+            "zip",
+            "file",
+            "folder",
+            "both",
+        ],
     )
-    def test_nothing_is_made_then(self, cloud: Cloud, arguments: list[str], name: str, words: str) -> None:
-        code, printed, said = stacks(cloud, "deploy", *arguments, name=name)
+    def test_nothing_is_made_then(
+        self, cloud: Cloud, ask: Command, arguments: list[str], name: str, words: str
+    ) -> None:
+        code, printed, said = ask("deploy", *arguments, name=name)
         assert (code, printed) == (2, "")
         assert words in said
         assert not [b for b in cloud.client("s3").list_buckets()["Buckets"] if b["Name"].startswith(name)]
@@ -305,11 +445,22 @@ class TestRefusals:
         assert not [stack for stack in stacks_there if stack["StackName"].startswith(name)]
 
 
-def test_without_stacks_there_is_no_status_and_nothing_to_remove(cloud: Cloud) -> None:
-    assert stacks(cloud, "status", name="typo") == (
+def test_without_stacks_there_is_no_status_and_nothing_to_remove(ask: Command) -> None:
+    assert ask("status", name="typo") == (
         1,
         "",
         "stacks.py: there is no stack typo-foundation in us-east-1.\n",
     )
-    removed = stacks(cloud, "remove", name="typo")
+    removed = ask("remove", name="typo")
     assert removed == (1, "", "stacks.py: there is no stack typo or typo-foundation in us-east-1.\n")
+
+
+@pytest.mark.parametrize("target", ["deploy", "remove"])
+def test_make_hands_a_name_on_as_it_is(tmp_path: Path, target: str) -> None:
+    (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "installed").touch()
+    name = """x y"; 'z'"""
+    command = ["make", "-s", "-C", str(ROOT), target, f"NAME={name}", f"BIN={tmp_path}", f"STAMP={tmp_path}/installed"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == ["deploy/stacks.py", "--name", name, target]

@@ -49,6 +49,22 @@ def test_the_page_names_the_rights_that_whoever_deploys_needs() -> None:
     assert [name for name in sorted(services) if words.get(name, name) not in " ".join(needed.split())] == []
 
 
+def test_what_has_a_name_has_the_stack_s_in_it() -> None:
+    """Two sets of stacks in one account and region have nothing in common but the identity, which `deploy` looks at."""
+    kinds = {"Name", "LogGroupName", "FunctionName", "QueueName", "TopicName", "TableName", "BucketName", "AlarmName"}
+    kinds |= {"RoleName", "GroupName"}
+    named = {
+        f"{logical}.{key}": str(value)
+        for template in (FOUNDATION, APPLICATION)
+        for logical, resource in template["Resources"].items()
+        for key, value in resource.get("Properties", {}).items()
+        if key in kinds and not (isinstance(value, dict) and set(value) <= {"Ref", "Fn::GetAtt"})
+    }
+    assert len(named) == 11
+    assert [name for name, value in named.items() if "${AWS::StackName}-" not in value] == []
+    assert not [output for t in (FOUNDATION, APPLICATION) for output in t["Outputs"].values() if "Export" in output]
+
+
 class TestRoles:
     def test_every_function_has_one_of_its_own_and_nobody_else_has_it(self) -> None:
         used = [function["Role"]["Fn::GetAtt"][0] for function in FUNCTIONS.values()]

@@ -9,8 +9,8 @@ to be accounted for, and every mail that somebody got twice has to be one that t
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,6 +34,7 @@ from linkwatch_pipeline.use_cases.mute import acknowledge, mute, unmute
 from linkwatch_pipeline.use_cases.release import discard_run, release_notices, release_run
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, a_run, an_observation, dispatched
 from linkwatch_pipeline_tests.virtual_clock import VirtualClock
+from linkwatch_pipeline_tests.whole_numbers import whole_number
 
 TEAMS = {"each": Delivery.EACH, "digest": Delivery.DIGEST, "other": Delivery.DIGEST}
 HOSTS = {"one": 1, "two": 3, "three": 2, "four": 1, "five": 1, "six": 1}
@@ -346,5 +347,13 @@ def simulate_delivery(seed: int, weeks: int) -> Account:
     return Town(seed).live(weeks)
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m linkwatch_pipeline_tests.simulation.delivery")
+    parser.add_argument("seed", metavar="SEED", type=whole_number(0, 10**12))
+    parser.add_argument("weeks", metavar="WEEKS", type=whole_number(1, 10_000))
+    given = parser.parse_args()
+    print(simulate_delivery(given.seed, given.weeks))
+
+
 if __name__ == "__main__":
-    print(simulate_delivery(int(sys.argv[1]), int(sys.argv[2])))
+    main()
