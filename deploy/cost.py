@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -163,11 +164,17 @@ def _price(unit: str) -> float:
     return PRICES[unit].dollars
 
 
-def main() -> None:
+def _at_least_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="cost.py", description="What a week costs on AWS, from list prices.")
-    parser.add_argument("--links", type=int, help="instead of 6,000 and 600,000")
-    parser.add_argument("--concurrency", type=int, default=20, help="checks at once")
-    given = parser.parse_args()
+    parser.add_argument("--links", type=_at_least_one, help="instead of 6,000 and 600,000")
+    parser.add_argument("--concurrency", type=_at_least_one, default=20, help="checks at once")
+    given = parser.parse_args(arguments)
     loads = [Load(given.links, given.concurrency)] if given.links else [Load(6000, 20), Load(600_000, 100)]
     try:
         print("\n".join([*table(loads), "", *prices()]), flush=True)

@@ -15,6 +15,7 @@ import pytest
 
 from linkwatch_pipeline.entrypoints.cli import main
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
+from linkwatch_pipeline_tests.cloud import aws_local
 from linkwatch_pipeline_tests.cloud.aws_local import (
     ROOT,
     Account,
@@ -75,6 +76,45 @@ def test_whoever_interrupts_it_sees_a_sentence_and_nothing_is_left(tmp_path: Pat
     _, said = play.communicate(timeout=100)
     assert (play.returncode, said) == (130, "interrupted; the emulator and what it started have ended\n")
     assert (processes_of(tmp_path), list(tmp_path.iterdir())) == ([], [])
+
+
+def test_sigterm_ends_it_as_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder and its emulator go when it is unwound."""
+
+    def play_and_tell(*_: object, keep: bool) -> int:
+        assert signal.getsignal(signal.SIGTERM) != former  # or the next line ends the tests
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("it goes on")
+
+    former = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(aws_local, "_play_and_tell", play_and_tell)
+    assert aws_local.main(["--links", "1", "--keep"]) == 130
+    assert capsys.readouterr().err == "interrupted; the emulator and what it started have ended\n"
+    assert signal.getsignal(signal.SIGTERM) == former
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--links", "0"], "'0' is not a whole number from 1 on"),
+        (["--links", "-1"], "'-1' is not a whole number from 1 on"),
+        (["--handbook", "absent"], "there is no 'absent'. Name a file or a folder."),
+        (["--handbook", "empty"], "no link was found in empty"),
+    ],
+)
+def test_what_leaves_nothing_to_play_is_refused_in_a_sentence(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        aws_local.main(arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
 
 
 def processes_of(folder: Path) -> list[str]:

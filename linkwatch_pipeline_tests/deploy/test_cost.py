@@ -106,3 +106,10 @@ def test_the_sum_is_of_its_rows() -> None:
     parts = [line for line in printed() if line.startswith("| ") and "links" not in line][:12]
     sums = [sum(float(line.strip("| ").split(" | ")[column].replace(",", "")) for line in parts) for column in (1, 2)]
     assert row("**a week**") == pytest.approx(sums, abs=0.06)
+
+
+@pytest.mark.parametrize("option", ["--links", "--concurrency"])
+def test_a_week_of_nothing_is_refused(cost: ModuleType, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cost.main([option, "0"])
+    assert f"argument {option}: '0' is not a whole number from 1 on" in capsys.readouterr().err
