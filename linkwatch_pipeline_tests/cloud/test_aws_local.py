@@ -9,17 +9,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.domain.runs import RunCounts, RunState
 from linkwatch_pipeline.entrypoints.cli import main
+from linkwatch_pipeline_tests.builders import MONDAY, a_run
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
 from linkwatch_pipeline_tests.cloud import aws_local
 from linkwatch_pipeline_tests.cloud.aws_local import (
+    ALARMS,
     ROOT,
     Account,
     Play,
+    _wrong,
     cloud_with_roles,
     links_of,
     place_of,
@@ -115,6 +120,22 @@ def test_what_leaves_nothing_to_play_is_refused_in_a_sentence(
         aws_local.main(arguments)
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_play_in_which_nothing_is_broken_is_not_wrong() -> None:
+    run = a_run(state=RunState.CLOSED, closed_at=MONDAY, totals=RunCounts(expected=1, by_end={"reachable": 1}))
+    one = {"reachable": 1}
+    account = Account(
+        run_id=run.run_id, state="closed", seconds=1.0, links=1, hosts=1, ends=one, rows=one, expected=one, notices={},
+        told_after=(), metrics={"RunLate": 0, "CriticalFindings": 0, "Heartbeat": 1}, late_lately=False, denied=(),
+        alarms=dict.fromkeys(ALARMS, "OK"), packed="the zip", transitions=0, mails=0, waiting=0,
+        dead_letters=0,
+    )  # fmt: skip
+    assert list(_wrong(account, run, jobs_pending=False)) == []
+    told = replace(account, notices={"sent": 1})
+    assert list(_wrong(told, run, jobs_pending=False)) == [
+        "0 links are broken, each one transition, one notice, one mail"
+    ]
 
 
 def processes_of(folder: Path) -> list[str]:
