@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ import pytest
 from linkwatch_pipeline.domain.allowances import Allowance
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.settings import Settings, load_settings, load_smtp_password, settings_text
+from linkwatch_pipeline.settings.sources import MAX_BYTES
 
 
 def load(
@@ -241,6 +243,10 @@ class TestPassword:
         assert load_smtp_password({"LINKWATCH_SMTP_PASSWORD": " as it is "}) == " as it is "
         assert load_smtp_password({"LINKWATCH_SMTP_PASSWORD_FILE": str(file)}) == "correct horse"
 
+    def test_a_byte_order_mark_is_no_part_of_it(self, tmp_path: Path) -> None:
+        (tmp_path / "password").write_text("correct horse\n", encoding="utf-8-sig")
+        assert load_smtp_password({"LINKWATCH_SMTP_PASSWORD_FILE": str(tmp_path / "password")}) == "correct horse"
+
     def test_it_is_no_setting_and_no_unknown_variable(self, tmp_path: Path) -> None:
         env = {"LINKWATCH_SMTP_PASSWORD": "secret", "LINKWATCH_SMTP_PASSWORD_FILE": "somewhere"}
         assert load(tmp_path, env=env) == Settings()
@@ -248,7 +254,13 @@ class TestPassword:
 
     @pytest.mark.parametrize(
         ("content", "words"),
-        [(None, "cannot be read"), (b"", "is empty"), (b"\nsecret", "is empty"), (b"\xff", "UTF-8")],
+        [
+            (None, "cannot be read"),
+            (b"", "is empty"),
+            (b"\nsecret", "is empty"),
+            (b"\xff", "UTF-8"),
+            (b"x" * 5000, "longer than 4096"),
+        ],
     )
     def test_a_file_that_gives_none_is_refused(self, tmp_path: Path, content: bytes | None, words: str) -> None:
         file = tmp_path / "password"
@@ -274,8 +286,22 @@ def test_a_variable_of_the_wrong_kind_is_refused_by_its_name(tmp_path: Path) -> 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "linkwatch.toml"
     file.write_bytes(b"confirm = \xff\n")
-    with pytest.raises(ConfigurationError, match="not valid TOML"):
+    with pytest.raises(ConfigurationError, match="is not text in UTF-8; save it so"):
         load_settings(file, env={})
+
+
+def test_a_byte_order_mark_is_no_setting(tmp_path: Path) -> None:
+    (tmp_path / "linkwatch.toml").write_text("confirm = 3\n", encoding="utf-8-sig")
+    assert load_settings(tmp_path / "linkwatch.toml", env={}).confirm == 3
+
+
+def test_what_never_ends_is_no_settings_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "large.toml").write_bytes(b"#" * (MAX_BYTES + 1))
+    refused = {"pipe.toml": "not a regular file", "large.toml": "larger than 1 MB"}
+    for file, words in {**refused, str(tmp_path): "Is a directory"}.items():
+        with pytest.raises(ConfigurationError, match=words):
+            load_settings(tmp_path / file, env={})
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.99"])

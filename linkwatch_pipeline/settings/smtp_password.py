@@ -8,6 +8,8 @@ from pathlib import Path
 from linkwatch_pipeline.domain.errors import ConfigurationError
 from linkwatch_pipeline.settings.variables import PASSWORD_FILE_VARIABLE, PASSWORD_VARIABLE
 
+MAX_BYTES = 4096
+
 
 def load_smtp_password(env: Mapping[str, str]) -> str:
     """The password for the mail server: a variable's, or the first line of the file that a variable names; or "".
@@ -20,7 +22,13 @@ def load_smtp_password(env: Mapping[str, str]) -> str:
     if not file:
         return _plain_password(PASSWORD_VARIABLE, password)
     try:
-        password = Path(file).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+        with Path(file).open("rb") as opened:  # perhaps a pipe
+            line = opened.readline(MAX_BYTES + 1)
+        if len(line) > MAX_BYTES:
+            raise ConfigurationError(
+                f"{PASSWORD_FILE_VARIABLE}: the first line of {file} is longer than {MAX_BYTES} bytes."
+            )
+        password = line.decode("utf-8-sig").removesuffix("\n").rstrip("\r")
     except OSError as exc:
         raise ConfigurationError(f"{PASSWORD_FILE_VARIABLE}: {file} cannot be read: {exc.strerror}.") from exc
     except ValueError:

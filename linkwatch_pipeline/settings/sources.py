@@ -5,6 +5,7 @@ Each source yields, for every value that it gives: what to call it in an error, 
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
@@ -21,17 +22,21 @@ from linkwatch_pipeline.settings.variables import (
     variable_of,
 )
 
+MAX_BYTES = 1_000_000
+
 
 def from_file(file: Path) -> Iterator[tuple[str, str, object]]:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(_text(file))
     except FileNotFoundError:
         return
     except OSError as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc.strerror}.") from exc
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{file} is not text in UTF-8; save it so.") from None
     except RecursionError:
         raise ConfigurationError(f"{file} is nested too deeply; no setting needs that.") from None
-    except ValueError as exc:  # not TOML, or not UTF-8
+    except ValueError as exc:
         raise ConfigurationError(f"{file} is not valid TOML: {exc}.") from exc
     for key, value in content.items():
         if key in ("smtp_password", "smtp_password_file"):
@@ -41,6 +46,16 @@ def from_file(file: Path) -> Iterator[tuple[str, str, object]]:
         if key not in KINDS:
             _refuse_unknown(f"{file}: unknown setting {key!r}", key.lower())
         yield f"{key} in {file}", key, value
+
+
+def _text(file: Path) -> str:
+    if not stat.S_ISREG(file.stat().st_mode) and not file.is_dir():  # opening a pipe would wait for its other end
+        raise ConfigurationError(f"{file} is not a regular file.")
+    with file.open("rb") as opened:
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ConfigurationError(f"{file} is larger than {MAX_BYTES // 1_000_000} MB; no settings need that.")
+    return content.decode("utf-8-sig")
 
 
 def from_env(env: Mapping[str, str]) -> Iterator[tuple[str, str, object]]:

@@ -53,7 +53,7 @@ def reconcile_mail_events(store: Store, events: Iterable[MailEvent]) -> Reconcil
         told = finder.notices_of(event)
         if not told:
             unmatched.append(event.mail_id or event.provider_id)
-            logger.warning("mail event of an unknown mail", extra={"action": "reconcile", "kind": event.kind.value})
+            logger.info("mail event of an unknown mail", extra={"action": "reconcile", "kind": event.kind.value})
             continue
         moved = [_bring(store, transition_id, event) for transition_id in told]
         changed += any(moved)
@@ -97,8 +97,7 @@ def _bring(store: Store, transition_id: str, event: MailEvent) -> bool:
 
 
 def _log(before: Notice, after: Notice, event: MailEvent) -> None:
-    logger.log(
-        logging.WARNING if event.kind.is_bad_news else logging.INFO,
+    logger.info(  # no warning: whoever brings events is told of bad news by the report
         "mail event",
         extra={
             "action": "reconcile",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.adapters.store import history_file
 from linkwatch_pipeline.adapters.store.history_file import check_history, read_history, write_history
 from linkwatch_pipeline.adapters.store.sqlite import SqliteStore
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
-from linkwatch_pipeline.domain.links import Owner
+from linkwatch_pipeline.domain.links import Owner, Place
 from linkwatch_pipeline.ports import Store, StoredRecord
 from linkwatch_pipeline.use_cases.move_history import everything
 from linkwatch_pipeline_tests.builders import MONDAY, a_link, an_observation
@@ -149,6 +152,36 @@ def test_a_file_that_is_not_whole_is_refused(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         check_history(tmp_path / "history")
+
+
+def test_a_line_without_an_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_file, "MAX_LINE_BYTES", most := 1_000_000)
+    file = a_file(tmp_path)
+    with file.open("r+b") as opened:  # NULs behind its four lines
+        opened.truncate(100 * most)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match=r"has a line 5 of more than 64 MB, .*\. Export it again"):
+            check_history(file)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 4 * most
+
+
+def test_a_record_that_an_import_would_refuse_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_file, "MAX_LINE_BYTES", 100)
+    places = tuple(Place(file="a.md", line=line) for line in range(20))
+    with pytest.raises(ConfigurationError, match=r'the record \{"links":\{"id":"guide".* has more than .*--exclude'):
+        write_history(tmp_path / "history", [replace(a_link(), places=places)], source="one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InvalidInput, match="not a regular file"):
+            check_history(path)
 
 
 def test_records_that_a_newer_linkwatch_added_are_named(tmp_path: Path) -> None:

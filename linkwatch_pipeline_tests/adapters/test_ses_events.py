@@ -35,6 +35,7 @@ BOUNCE = MailEvent(
 )
 
 
+STAMP = "2026-09-28T10:00:05.123Z"
 GREETING = "Successfully validated SNS topic for Amazon SES event publishing."
 KEYS = ("eventType", "mail", "bounce", "tags", "Body", "Message", "Records", "Messages", "Type", "TopicArn", "Sns")
 
@@ -170,12 +171,18 @@ def without(*path: str) -> str:
         ('{"Type": "Notification", "TopicArn": "a", "Message": "{torn"}', "not JSON"),
         ("[" * 100_000, "nested too deeply"),
         ('{"eventType": "Bounce", "mail": 1}', "a Bounce without"),
-        (without("mail"), "a Bounce without"),
-        (without("mail", "messageId"), "a Bounce without"),
+        (without("mail"), "a Bounce without what it must have: mail, an object."),
+        (without("mail", "messageId"), "mail.messageId, a text"),
         (without("bounce"), "a Bounce without"),
-        (without("bounce", "bouncedRecipients"), "a Bounce without"),
+        (without("bounce", "bouncedRecipients"), "bounce.bouncedRecipients, a list of objects"),
         (json.dumps({**bounce(), "bounce": [1]}), "a Bounce without"),
-        (json.dumps(bounce()).replace("2026-09-28T10:00:05.123Z", "0001-01-01T00:00:00+23:59"), "a Bounce without"),
+        (
+            json.dumps(bounce()).replace(STAMP, "0001-01-01T00:00:00+23:59"),
+            "have: bounce.timestamp, a moment such as 2026",
+        ),
+        (json.dumps(bounce()).replace(STAMP, "docs@example.com"), "have: bounce.timestamp, a moment such as 2026"),
+        (json.dumps({**bounce(), "mail": {"messageId": "1", "timestamp": 7}, "bounce": {}}), "mail.timestamp, a text"),
+        (json.dumps({**bounce(), "bounce": {"bouncedRecipients": [{}]}}), "bouncedRecipients.emailAddress, a text"),
     ],
 )
 def test_what_is_no_event_is_refused_with_the_mend(text: str, words: str) -> None:

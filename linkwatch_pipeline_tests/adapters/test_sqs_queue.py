@@ -22,6 +22,7 @@ from linkwatch_pipeline.domain.errors import DeadLettersElsewhere, DeadLettersLo
 from linkwatch_pipeline.domain.runs import CheckJob
 from linkwatch_pipeline.ports import Receipt
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.silence import silence
 from linkwatch_pipeline_tests.cloud.timed_sqs import make_queues
 
 RUN_ID = "2026-09-28T09:00:00Z"
@@ -30,6 +31,9 @@ QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
 
 def job(link_id: str = "guide") -> CheckJob:
     return CheckJob(job_id=f"{RUN_ID}:{link_id}", run_id=RUN_ID, link_id=link_id, sequence=3, config_version=2)
+
+
+RECEIPT = Receipt(job=job(), handle="h", receive_count=1)
 
 
 class Case:
@@ -147,22 +151,46 @@ def test_what_sqs_does_not_take_is_said(case: Case, sender_fault: bool) -> None:
     assert bodies(case) == []
 
 
-@pytest.mark.parametrize("call", ["verify", "send", "receive", "acknowledge", "change_visibility", "dead_letters"])
+CALLS: dict[str, Callable[[SqsQueue], object]] = {
+    "verify": SqsQueue.verify,
+    "send": lambda queue: queue.send([job()]),
+    "receive": SqsQueue.receive,
+    "acknowledge": lambda queue: queue.acknowledge(RECEIPT),
+    "change_visibility": lambda queue: queue.change_visibility(RECEIPT, delay=timedelta(0)),
+    "visible": SqsQueue.visible,
+    "dead_letters": SqsQueue.dead_letters,
+    "unreadable_letters": SqsQueue.unreadable_letters,
+    "remove_dead_letter": lambda queue: queue.remove_dead_letter(job().job_id),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_a_queue_that_cannot_serve_is_a_queue_error(case: Case, call: str) -> None:
     gone = SqsQueue(
         case.client, queue_url=f"{case.url}-absent", dead_letter_url=f"{case.dead_url}-absent", wait=timedelta(0)
     )
-    receipt = Receipt(job=job(), handle="h", receive_count=1)
-    calls: dict[str, Callable[[], object]] = {
-        "verify": gone.verify,
-        "send": lambda: gone.send([job()]),
-        "receive": gone.receive,
-        "acknowledge": lambda: gone.acknowledge(receipt),
-        "change_visibility": lambda: gone.change_visibility(receipt, delay=timedelta(0)),
-        "dead_letters": gone.dead_letters,
-    }
     with pytest.raises(QueueUnusable, match=r"SQS cannot serve.*-absent: look at its URL"):
-        calls[call]()
+        CALLS[call](gone)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_silent_queue_is_told_soon(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = silence(monkeypatch)
+    url = "https://sqs.eu-central-1.amazonaws.com/1/work"
+    queue = SqsQueue.connect(queue_url=url, dead_letter_url=f"{url}-dead")
+    for client in (queue._client, queue._poller):
+        nobody.around(client)
+    with pytest.raises(QueueError, match="SQS cannot serve"):
+        CALLS[call](queue)
+    assert 0 < sum(nobody.waits) <= 25
+
+
+def test_an_answer_is_waited_for_longer_than_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch)
+    for wait in (timedelta(0), timedelta(seconds=1), timedelta(seconds=20)):
+        queue = SqsQueue.connect(queue_url="u", dead_letter_url="d", wait=wait)
+        assert queue._poller.meta.config.read_timeout >= wait.total_seconds() + 5
+        assert queue._client.meta.config.read_timeout >= min(wait.total_seconds(), 1) + 5
 
 
 @pytest.mark.parametrize(

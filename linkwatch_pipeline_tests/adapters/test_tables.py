@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from linkwatch_pipeline.adapters.tables.reader import MAX_BYTES, read_table
+from linkwatch_pipeline.adapters.named_file import MAX_BYTES
+from linkwatch_pipeline.adapters.tables.reader import read_table
 from linkwatch_pipeline.domain.errors import InvalidInput, MissingExtra
 from linkwatch_pipeline.domain.tables import MAX_FIELDS, MAX_ROWS, Schema, Table
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from linkwatch_pipeline.adapters.warehouse.bucket import BucketCopy
+from linkwatch_pipeline.adapters.warehouse.bucket import BucketCopy, connect_bucket
 from linkwatch_pipeline.domain.errors import StoreUnavailable
 from linkwatch_pipeline_tests.cloud.ministack import Cloud
+from linkwatch_pipeline_tests.cloud.silence import silence
 
 
 @pytest.fixture
@@ -67,3 +69,17 @@ def test_a_bucket_that_is_not_there_is_named(tmp_path: Path, ministack: Cloud) -
         with pytest.raises(StoreUnavailable, match="no-such-bucket cannot serve"):
             call()
     assert (tmp_path / "a.parquet").read_text() == "a"
+
+
+@pytest.mark.parametrize("move", [BucketCopy.fetch, BucketCopy.store])
+def test_a_silent_bucket_is_told_soon(
+    move: Callable[[BucketCopy], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = silence(monkeypatch)
+    write(tmp_path / "a.parquet", "new")
+    copy = connect_bucket(tmp_path, bucket="warehouse", prefix="")
+    for client in (copy._client, copy._mover):
+        nobody.around(client)
+    with pytest.raises(StoreUnavailable, match="warehouse cannot serve"):
+        move(copy)
+    assert 0 < sum(nobody.waits) <= 25

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.domain.timestamps import format_seconds
+from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
 from linkwatch_pipeline_tests.bench.delivery import release_to_accepted
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
@@ -52,6 +53,15 @@ def main() -> int:
     names = parser.parse_args().names or list(BENCHES)
     if unknown := set(names) - set(BENCHES):
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+    try:
+        with sigterm_as_interrupt():
+            return _measure(names)
+    except KeyboardInterrupt:
+        print("interrupted; what was begun is gone", file=sys.stderr)
+        return 130
+
+
+def _measure(names: list[str]) -> int:
     print(f"{format_seconds(SystemClock().now())}, {machine()}", flush=True)
     all_met = True
     with tempfile.TemporaryDirectory() as folder:

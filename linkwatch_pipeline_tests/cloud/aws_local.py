@@ -37,11 +37,14 @@ from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.adapters.fetch.policy import PublicPolicy
 from linkwatch_pipeline.adapters.handbook.reader import HandbookReader
 from linkwatch_pipeline.adapters.store.dynamodb import DynamoStore
+from linkwatch_pipeline.domain.errors import InvalidInput
 from linkwatch_pipeline.domain.notices import Notice, NoticeStatus
 from linkwatch_pipeline.domain.runs import JobStatus, Run, count_chains
+from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline.use_cases.scan import scan_paths
 from linkwatch_pipeline_tests.cloud.ministack import Cloud, started_ministack
 from linkwatch_pipeline_tests.cloud.tables import store_on
+from linkwatch_pipeline_tests.whole_numbers import whole_number
 from linkwatch_pipeline_tests.world import WorldProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -396,7 +399,7 @@ def _wrong(found: Account, run: Run, *, jobs_pending: bool) -> Iterator[str]:
     if dict(found.rows) != dict(found.expected):
         yield f"the world said {_told(found.expected)}"
     broken = found.expected.get("broken", 0)
-    if (found.transitions, found.mails, dict(found.notices)) != (broken, broken, {"sent": broken}):
+    if (found.transitions, found.mails, Counter(found.notices)) != (broken, broken, Counter(sent=broken)):
         yield f"{broken} links are broken, each one transition, one notice, one mail"
     if found.waiting or found.dead_letters:
         yield "messages are left"
@@ -500,12 +503,6 @@ def cloud_with_roles(folder: Path) -> Iterator[Cloud]:
             yield replace(cloud, access_key_id="test", secret_access_key="test")
 
 
-def _play(cloud: Cloud, folder: Path, most: int | None, handbook: Path) -> Play:
-    if most is not None:
-        return Play(cloud, folder, some_links(most), hurried=True)
-    return Play(cloud, folder, links_of(handbook), handbook)
-
-
 def _keep(play: Play, account: Account) -> None:
     """Say how to type at it, and stay until Ctrl-C."""
     print(account.to_text())
@@ -517,28 +514,36 @@ def _keep(play: Play, account: Account) -> None:
         Event().wait()
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m linkwatch_pipeline_tests.cloud.aws_local")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--links", type=int, help="at most so many links of an excerpt of the 18F handbook, few of a host"
+        "--links",
+        type=whole_number(1, 10_000),
+        help="at most so many links of an excerpt of the 18F handbook, few of a host",
     )
     which.add_argument(
         "--handbook", type=Path, default=EXCERPT, help="all links of this folder; without it, of that excerpt"
     )
     parser.add_argument("--keep", action="store_true", help="leave it up at the end, to type at, until Ctrl-C")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     try:
-        return _play_and_tell(given.links, given.handbook, keep=given.keep)
+        with sigterm_as_interrupt():
+            links = links_of(given.handbook) if given.links is None else some_links(given.links)
+            if not links:
+                parser.error(f"argument --handbook: no link was found in {given.handbook}")
+            return _play_and_tell(links, given.handbook if given.links is None else None, keep=given.keep)
+    except InvalidInput as refused:
+        parser.error(f"argument --handbook: {refused.problem}. {refused.mend}")
     except KeyboardInterrupt:
         print("interrupted; the emulator and what it started have ended", file=sys.stderr)
         return 130
 
 
-def _play_and_tell(most: int | None, handbook: Path, *, keep: bool) -> int:
+def _play_and_tell(links: list[str], handbook: Path | None, *, keep: bool) -> int:
     with tempfile.TemporaryDirectory() as folder, cloud_with_roles(_made(Path(folder) / "cloud")) as cloud:
         try:
-            play = _play(cloud, Path(folder), most, handbook)
+            play = Play(cloud, Path(folder), links, handbook, hurried=handbook is None)
             account = play.run(partial(_keep, play) if keep else lambda _: None)
         except NotAsPromised as problem:
             print(problem, file=sys.stderr)

@@ -9,16 +9,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from linkwatch_pipeline.domain.runs import RunCounts, RunState
 from linkwatch_pipeline.entrypoints.cli import main
+from linkwatch_pipeline_tests.builders import MONDAY, a_run
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
+from linkwatch_pipeline_tests.cloud import aws_local
 from linkwatch_pipeline_tests.cloud.aws_local import (
+    ALARMS,
     ROOT,
     Account,
     Play,
+    _wrong,
     cloud_with_roles,
     links_of,
     place_of,
@@ -75,6 +81,61 @@ def test_whoever_interrupts_it_sees_a_sentence_and_nothing_is_left(tmp_path: Pat
     _, said = play.communicate(timeout=100)
     assert (play.returncode, said) == (130, "interrupted; the emulator and what it started have ended\n")
     assert (processes_of(tmp_path), list(tmp_path.iterdir())) == ([], [])
+
+
+def test_sigterm_ends_it_as_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder and its emulator go when it is unwound."""
+
+    def play_and_tell(*_: object, keep: bool) -> int:
+        assert signal.getsignal(signal.SIGTERM) != former  # or the next line ends the tests
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("it goes on")
+
+    former = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(aws_local, "_play_and_tell", play_and_tell)
+    assert aws_local.main(["--links", "1", "--keep"]) == 130
+    assert capsys.readouterr().err == "interrupted; the emulator and what it started have ended\n"
+    assert signal.getsignal(signal.SIGTERM) == former
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--links", "0"], "'0' is no whole number from 1 to 10,000"),
+        (["--links", "-1"], "'-1' is no whole number from 1 to 10,000"),
+        (["--handbook", "absent"], "there is no 'absent'. Name a file or a folder."),
+        (["--handbook", "empty"], "no link was found in empty"),
+    ],
+)
+def test_what_leaves_nothing_to_play_is_refused_in_a_sentence(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        aws_local.main(arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_play_in_which_nothing_is_broken_is_not_wrong() -> None:
+    run = a_run(state=RunState.CLOSED, closed_at=MONDAY, totals=RunCounts(expected=1, by_end={"reachable": 1}))
+    one = {"reachable": 1}
+    account = Account(
+        run_id=run.run_id, state="closed", seconds=1.0, links=1, hosts=1, ends=one, rows=one, expected=one, notices={},
+        told_after=(), metrics={"RunLate": 0, "CriticalFindings": 0, "Heartbeat": 1}, late_lately=False, denied=(),
+        alarms=dict.fromkeys(ALARMS, "OK"), packed="the zip", transitions=0, mails=0, waiting=0,
+        dead_letters=0,
+    )  # fmt: skip
+    assert list(_wrong(account, run, jobs_pending=False)) == []
+    told = replace(account, notices={"sent": 1})
+    assert list(_wrong(told, run, jobs_pending=False)) == [
+        "0 links are broken, each one transition, one notice, one mail"
+    ]
 
 
 def processes_of(folder: Path) -> list[str]:

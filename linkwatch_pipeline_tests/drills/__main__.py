@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from linkwatch_pipeline.adapters.clock import SystemClock
+from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline_tests.drills import crash, mail, silence
 from linkwatch_pipeline_tests.drills.account import Account, Drill
 
@@ -37,6 +38,15 @@ def main() -> int:
     wanted = parser.parse_args().names
     if unknown := set(wanted) - {drill.name for drill in DRILLS}:
         parser.error(f"there is no drill {', '.join(sorted(unknown))}")
+    try:
+        with sigterm_as_interrupt():
+            return _play_all(wanted)
+    except KeyboardInterrupt:
+        print("interrupted; what the drill had begun is gone", file=sys.stderr)
+        return 130
+
+
+def _play_all(wanted: list[str]) -> int:
     failed = [drill.name for drill in DRILLS if drill.name in (wanted or [drill.name]) and not _play(drill)]
     print(f"failed: {', '.join(failed)}" if failed else "all as promised")
     return 1 if failed else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -190,12 +191,33 @@ class TestMailEvents:
                 f"changed {changed}, nothing new {1 - changed}, ignored 0",
                 "bounce: guide:1, docs-team: the mail came back: Permanent/General, 5.1.1",
             ]
-            assert "@" not in said.out + said.err
+            assert "@" not in said.out
+            assert said.err == ""
 
     def test_a_mail_that_nobody_knows_is_named_and_is_no_error(self, terminal: Terminal, tmp_path: Path) -> None:
         (tmp_path / "other.json").write_text(event("Bounce", tag="gone_3a9"))
         said = terminal.fine("mail-events", str(tmp_path / "other.json"))
         assert said.out.splitlines() == ["changed 0, nothing new 0, ignored 0", "no notice for mail gone:9"]
+        assert said.err == ""
+
+    def test_a_file_is_read_with_a_byte_order_mark_and_refused_in_a_sentence(
+        self, sent: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        events, pipe = tmp_path / "events", tmp_path / "events" / "pipe.json"
+        events.mkdir()
+        (events / "bom.json").write_text(event("Delivery"), encoding="utf-8-sig")
+        (events / "latin.json").write_bytes(b'{}\n{"half": "\xff')
+        os.mkfifo(pipe)
+        (events / "zeros.json").symlink_to("/dev/zero")
+        said = sent.run("mail-events", str(events), "--json")
+        assert said.document["changed"] == 1
+        assert [item["problem"] for item in said.document["unreadable"]] == [
+            f"{events}/latin.json:2: this is not UTF-8. Save the file as UTF-8.",
+            f"{pipe}: it is not a regular file. Name a file.",
+            f"{events}/zeros.json: it is not a regular file. Name a file.",
+        ]
+        monkeypatch.setattr("linkwatch_pipeline.entrypoints.cli.mail_events._MAX_BYTES", 1_000_000)
+        assert "larger than 1 MB. Split it." in sent.run("mail-events", "/dev/zero").err
 
     def test_a_path_that_is_not_there_is_wrong_usage(self, terminal: Terminal, tmp_path: Path) -> None:
         said = terminal.run("mail-events", str(tmp_path / "absent"))

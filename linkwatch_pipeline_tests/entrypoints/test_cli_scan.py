@@ -79,6 +79,16 @@ def test_a_map_says_whose_files_are_whose(terminal: Terminal, book: Path, tmp_pa
     assert [link["owner"] for link in terminal.fine("links", "--json").document] == ["docs", "docs"]
 
 
+def test_a_map_is_read_within_bounds(terminal: Terminal, book: Path, tmp_path: Path) -> None:
+    owners = tmp_path / "owners"
+    owners.write_text("/a.md docs\n", encoding="utf-8-sig")
+    assert "there is no owner 'docs'" in terminal.refused("scan", str(book), "--owners", str(owners))
+    owners.write_bytes(b"* docs\n\xff ops\n")
+    assert "owners:2: this is not UTF-8" in terminal.refused("scan", str(book), "--owners", str(owners))
+    assert "larger than 5 MB" in terminal.refused("scan", str(book), "--owners", "/dev/zero")
+    assert "No such file" in terminal.refused("scan", str(book), "--owners", str(tmp_path / "absent"))
+
+
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(terminal: Terminal, book: Path) -> None:
     (book / "c.md").write_bytes(b"PK\x03\x04\0\0")
     said = terminal.run("scan", str(book), "--dry-run", "--json")

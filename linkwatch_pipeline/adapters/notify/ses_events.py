@@ -98,17 +98,22 @@ def _event(document: Mapping[str, Any]) -> MailEvent | None:
         return None
     try:
         return _read(_KINDS[name], document)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
-        raise InvalidInput("mail event", f"a {name} without what it must have ({exc!r})"[:200], _MEND) from exc
+    except _Lacking as what:
+        raise InvalidInput("mail event", f"a {name} without what it must have: {what}", _MEND) from None
+
+
+class _Lacking(Exception):
+    """Of an event, in words: the field, and what has to stand there."""
 
 
 def _read(kind: MailEventKind, document: Mapping[str, Any]) -> MailEvent:
-    mail, told = document["mail"], document.get(kind.value) or {}
+    mail, told = _object(document, "mail"), _object(document, kind.value) if document.get(kind.value) else {}
+    when, where = (told, kind.value) if told.get("timestamp") else (mail, "mail")
     return MailEvent(
         kind=kind,
-        mail_id=_mail_id(mail.get("tags") or {}),
-        provider_id=_text(mail["messageId"]),
-        at=_moment(told.get("timestamp") or mail["timestamp"]),
+        mail_id=_mail_id(_object(mail, "tags", "mail.tags") if mail.get("tags") else {}),
+        provider_id=_text(mail.get("messageId"), "mail.messageId"),
+        at=_moment(when.get("timestamp"), f"{where}.timestamp"),
         recipients=_recipients(kind, told, mail),
         detail=_detail(kind, told),
     )
@@ -122,14 +127,22 @@ def _mail_id(tags: Mapping[str, Any]) -> str | None:
 def _recipients(kind: MailEventKind, told: Mapping[str, Any], mail: Mapping[str, Any]) -> tuple[str, ...]:
     match kind:
         case MailEventKind.BOUNCE:
-            found = [item["emailAddress"] for item in told["bouncedRecipients"]]
+            return _addresses(told.get("bouncedRecipients"), "bounce.bouncedRecipients", within="emailAddress")
         case MailEventKind.COMPLAINT:
-            found = [item["emailAddress"] for item in told["complainedRecipients"]]
+            return _addresses(told.get("complainedRecipients"), "complaint.complainedRecipients", within="emailAddress")
         case MailEventKind.DELIVERY:
-            found = told["recipients"]
+            return _addresses(told.get("recipients"), "delivery.recipients")
         case _:
-            found = mail.get("destination") or []
-    return tuple(_text(address) for address in found)
+            return _addresses(mail.get("destination") or [], "mail.destination")
+
+
+def _addresses(found: object, where: str, *, within: str | None = None) -> tuple[str, ...]:
+    """Args: within: the field of each that is the address; None: each is one."""
+    if not isinstance(found, list) or (within is not None and not all(isinstance(each, Mapping) for each in found)):
+        raise _Lacking(f"{where}, a list of {'texts' if within is None else 'objects'}")
+    if within is None:
+        return tuple(_text(each, where) for each in found)
+    return tuple(_text(each.get(within), f"{where}.{within}") for each in found)
 
 
 def _detail(kind: MailEventKind, told: Mapping[str, Any]) -> str:
@@ -147,12 +160,22 @@ def _detail(kind: MailEventKind, told: Mapping[str, Any]) -> str:
             return ""
 
 
-def _moment(text: str) -> datetime:
-    at = datetime.fromisoformat(text)
-    return at.astimezone(UTC) if at.tzinfo is not None else at.replace(tzinfo=UTC)
+def _object(document: Mapping[str, Any], name: str, where: str = "") -> Mapping[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, Mapping):
+        raise _Lacking(f"{where or name}, an object")
+    return found
 
 
-def _text(value: object) -> str:
+def _moment(text: object, where: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(_text(text, where))
+        return at.astimezone(UTC) if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise _Lacking(f"{where}, a moment such as 2026-09-28T10:00:05Z") from None
+
+
+def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r:.40} is no text")
+        raise _Lacking(f"{where}, a text")
     return value

@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 LONGEST_DELAY = timedelta(seconds=900)
 LONG_POLL = timedelta(seconds=20)
 _SECOND = timedelta(seconds=1)
+_DEAD_WAIT = _SECOND  # for a first dead letter: somebody looks at the screen meanwhile
 _SEND_ATTEMPTS = 3  # of entries that SQS failed by a fault of its own
 _MEND_POLICY = (
     "Give the work queue a redrive policy to the queue of dead_letter_queue_url, after 5 receives, as "
@@ -35,16 +36,26 @@ class SqsQueue:
     """Messages of one work queue and its dead-letter queue. Safe to use from several threads.
 
     Args:
-        client: a boto3 SQS client whose read timeout is longer than `wait`.
+        client: a boto3 SQS client; its read timeout is longer than a second, for which a dead letter is waited for.
+        poller: one for `receive`, whose read timeout is longer than `wait`; None: the same.
         wait: how long `receive` waits for a first message (long poll), up to 20 s.
     """
 
-    def __init__(self, client: Any, *, queue_url: str, dead_letter_url: str, wait: timedelta = LONG_POLL) -> None:
+    def __init__(
+        self,
+        client: Any,
+        *,
+        queue_url: str,
+        dead_letter_url: str,
+        wait: timedelta = LONG_POLL,
+        poller: Any | None = None,
+    ) -> None:
         self._client = client
+        self._poller = client if poller is None else poller
         self._url = queue_url
         self._dead_url = dead_letter_url
         self._wait = wait
-        self._dead = DeadLetters(client, dead_letter_url, wait=timedelta(seconds=min(_whole_seconds(wait), 1)))
+        self._dead = DeadLetters(client, dead_letter_url, wait=min(_whole_seconds(wait) * _SECOND, _DEAD_WAIT))
 
     @classmethod
     def connect(
@@ -53,23 +64,19 @@ class SqsQueue:
         queue_url: str,
         dead_letter_url: str,
         wait: timedelta = LONG_POLL,
-        answers_within: timedelta = timedelta(seconds=10),
-        attempts: int = 4,
+        answers_within: timedelta = timedelta(seconds=5),
+        attempts: int = 3,
     ) -> SqsQueue:
-        """The queue, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way.
+        """The queue, over clients of its own, with region, endpoint and credentials found the ordinary boto3 way.
 
-        Args: answers_within: how long an answer is waited for, beyond `wait`.
+        A queue that is silent is told after 21 s at most, by a long poll after 25 s: that one is not repeated here,
+        since whoever polls comes back by itself.
+
+        Args: answers_within: how long an answer is waited for, beyond the time for which a message is.
         """
-        from botocore.config import Config
-
-        config = Config(
-            connect_timeout=3,
-            read_timeout=(wait + answers_within).total_seconds(),
-            retries={"mode": "standard", "total_max_attempts": attempts},
-            tcp_keepalive=True,
-        )
-        client = make_client("sqs", config=config, called="SQS")
-        return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait)
+        client = _client(min(wait, _DEAD_WAIT) + answers_within, attempts=attempts)
+        poller = _client(wait + answers_within, attempts=1) if wait > _DEAD_WAIT else None
+        return cls(client, queue_url=queue_url, dead_letter_url=dead_letter_url, wait=wait, poller=poller)
 
     def verify(self) -> None:
         """Raise QueueError, saying why, unless the work queue answers us and its dead letters go where they are named.
@@ -104,7 +111,7 @@ class SqsQueue:
         A text that is no message of ours is left alone and ends as a dead letter.
         """
         with translated(self._url):
-            answer = self._client.receive_message(
+            answer = self._poller.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=min(limit, MOST_AT_ONCE),
                 WaitTimeSeconds=_whole_seconds(self._wait),
@@ -171,6 +178,18 @@ class SqsQueue:
         if failed:
             told = "; ".join(sorted({f"{each.get('Code')}: {each.get('Message', '')}" for each in failed}))
             raise QueueError(f"SQS did not take {len(failed)} of {len(jobs)} messages ({told}).")
+
+
+def _client(read_timeout: timedelta, *, attempts: int) -> Any:
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=3,
+        read_timeout=read_timeout.total_seconds(),
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        tcp_keepalive=True,
+    )
+    return make_client("sqs", config=config, called="SQS")
 
 
 def _receipt(message: Any) -> Receipt | None:

@@ -11,6 +11,7 @@ the last one.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from linkwatch_pipeline.adapters.named_file import regular_file
 from linkwatch_pipeline.adapters.store.rows import TABLES, table_of
 from linkwatch_pipeline.domain.errors import ConfigurationError, InvalidInput
 from linkwatch_pipeline.domain.json_text import read_json
@@ -28,6 +30,9 @@ from linkwatch_pipeline.domain.sequences import MAX_MOVED_SEQUENCE, MAX_SEQUENCE
 from linkwatch_pipeline.ports import StoredRecord
 
 VERSION = 1
+# Of a link with its places, of which there may be a million. Who writes a line that is longer would write it in vain.
+MAX_LINE_BYTES = 64_000_000
+_LONGEST = f"{MAX_LINE_BYTES // 1_000_000} MB"
 
 
 def write_history(path: Path, records: Iterable[StoredRecord], *, source: str) -> int:
@@ -59,6 +64,11 @@ def _write(file: Any, records: Iterable[StoredRecord], source: str) -> int:
 
     def put(document: object) -> None:
         line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
+        if len(line) > MAX_LINE_BYTES:
+            raise ConfigurationError(
+                f"the record {line[:80].decode()}... has more than {_LONGEST}, the most that import-history takes: a "
+                "link that stands in very many places? Let a scan find fewer (--exclude), and export again."
+            )
         digest.update(line)
         file.write(line)
 
@@ -126,11 +136,14 @@ def _source(path: Path, line: bytes) -> str:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from file
-    except OSError as error:
-        _refuse(path, f"cannot be read: {error.strerror}")
+    with regular_file(path) as file:
+        for number in itertools.count(1):
+            line = file.readline(MAX_LINE_BYTES + 1)
+            if len(line) > MAX_LINE_BYTES:
+                _refuse(path, f"has a line {number} of more than {_LONGEST}, which no export writes")
+            if not line:
+                return
+            yield line
 
 
 def _document(path: Path, line: bytes) -> dict[str, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from linkwatch_pipeline.adapters.named_file import read_regular_text
 from linkwatch_pipeline.adapters.tables.broken import BrokenTable
 from linkwatch_pipeline.adapters.tables.csv_table import read_csv
 from linkwatch_pipeline.adapters.tables.json_table import read_json
 from linkwatch_pipeline.adapters.tables.url_list import read_url_list
 from linkwatch_pipeline.domain.errors import InvalidInput, MissingExtra
 from linkwatch_pipeline.domain.tables import Table
-
-MAX_BYTES = 5_000_000
 
 
 def read_table(path: Path, kinds: Sequence[str], *, otherwise: str | None = None) -> Table:
@@ -32,7 +29,7 @@ def read_table(path: Path, kinds: Sequence[str], *, otherwise: str | None = None
             shown = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
             raise InvalidInput(str(path), "its ending does not say what kind of file it is", f"Name a {shown} file.")
         kind = otherwise
-    text = _text(path, _bytes(path))
+    text = _text(path)
     try:
         return _READERS[kind](text)
     except BrokenTable as broken:
@@ -56,27 +53,8 @@ _READERS: Mapping[str, Callable[[str], Table]] = {
 }
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        # Not to wait for a pipe's other end.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InvalidInput(str(path), "it is not a regular file", "Name a file.")
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InvalidInput(str(path), f"it cannot be read: {problem}", "Name a readable file.") from error
-    if len(content) > MAX_BYTES:
-        raise InvalidInput(str(path), f"it is larger than {MAX_BYTES // 1_000_000} MB", "Split it.")
-    return content
-
-
-def _text(path: Path, content: bytes) -> str:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"{path}:{line}", "this is not UTF-8", "Save the file as UTF-8.") from error
+def _text(path: Path) -> str:
+    text = read_regular_text(path)
     at = text.find("\0")
     if at >= 0:
         line = text.count("\n", 0, at) + 1

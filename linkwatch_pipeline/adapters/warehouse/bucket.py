@@ -27,10 +27,12 @@ class BucketCopy:
     Args:
         client: a boto3 S3 client.
         prefix: without slashes around it; empty is the bucket's root.
+        mover: one for the files themselves, which need more time on a slow line; None: the same.
     """
 
-    def __init__(self, client: Any, folder: Path, *, bucket: str, prefix: str = "") -> None:
+    def __init__(self, client: Any, folder: Path, *, bucket: str, prefix: str = "", mover: Any | None = None) -> None:
         self._client = client
+        self._mover = client if mover is None else mover
         self._folder = folder
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
@@ -75,7 +77,7 @@ class BucketCopy:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tmp-") as scratch:
             fresh = Path(scratch, "new.parquet")
-            self._call(self._client.download_file, Key=self._prefix + name, Filename=str(fresh))
+            self._call(self._mover.download_file, Key=self._prefix + name, Filename=str(fresh))
             os.replace(fresh, path)
         return True
 
@@ -85,7 +87,7 @@ class BucketCopy:
         if self._sha256_of(name) == told:
             return False
         metadata = {"ExtraArgs": {"Metadata": {_SHA256: told}}}
-        self._call(self._client.upload_file, Key=self._prefix + name, Filename=str(path), **metadata)
+        self._call(self._mover.upload_file, Key=self._prefix + name, Filename=str(path), **metadata)
         return True
 
     def _sha256_of(self, name: str) -> str | None:
@@ -111,8 +113,17 @@ class BucketCopy:
 
 
 def connect_bucket(folder: Path, *, bucket: str, prefix: str) -> BucketCopy:
-    """The copy, over a client of its own, with region, endpoint and credentials found the ordinary boto3 way."""
+    """The copy, over clients of its own, with region, endpoint and credentials found the ordinary boto3 way.
+
+    The bucket is listed before a file is moved, so that one that is silent is told after 21 s.
+    """
+    client, mover = _client(read_timeout=6, attempts=3), _client(read_timeout=30, attempts=4)
+    return BucketCopy(client, folder, bucket=bucket, prefix=prefix, mover=mover)
+
+
+def _client(*, read_timeout: int, attempts: int) -> Any:
     from botocore.config import Config
 
-    config = Config(connect_timeout=3, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 4})
-    return BucketCopy(make_client("s3", config=config, called="S3"), folder, bucket=bucket, prefix=prefix)
+    retries = {"mode": "standard", "total_max_attempts": attempts}
+    config = Config(connect_timeout=3, read_timeout=read_timeout, retries=retries)
+    return make_client("s3", config=config, called="S3")

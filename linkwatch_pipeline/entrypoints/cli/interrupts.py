@@ -26,7 +26,7 @@ def call_interruptibly(call: Callable[[], T], *, stop: Callable[[], None]) -> T:
         return call()  # no signal arrives here either
     outcome = Future[T]()
     working = Thread(target=_make, args=(call, outcome), name="linkwatch-work", daemon=True)
-    with _sigterm_as_interrupt():
+    with sigterm_as_interrupt():
         try:
             working.start()
             return outcome.result()
@@ -46,7 +46,8 @@ def _make(call: Callable[[], T], outcome: Future[T]) -> None:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt in the main thread, as Ctrl-C does, so that what is begun is tidied up."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

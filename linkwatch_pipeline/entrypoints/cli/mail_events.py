@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from linkwatch_pipeline.domain.mail_events import MailEvent
     from linkwatch_pipeline.use_cases.reconcile import ReconcileReport
 
+_MAX_BYTES = 20_000_000  # of one file: some ten thousand events
+
 
 @dataclass
 class _Read:
@@ -44,16 +46,17 @@ def mail_events(context: click.Context, path: Path, as_json: bool) -> int:
 
 
 def _read(path: Path) -> _Read:
+    from linkwatch_pipeline.adapters.named_file import read_any_text, read_regular_text
     from linkwatch_pipeline.adapters.notify.ses_events import read_events
     from linkwatch_pipeline.domain.errors import InvalidInput
 
     read = _Read()
-    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+    is_folder = path.is_dir()
+    text_of = read_regular_text if is_folder else read_any_text
+    for file in sorted(path.glob("*.json")) if is_folder else [path]:
         try:
-            found = read_events(file.read_text(encoding="utf-8"))
-        except OSError as exc:
-            read.unreadable.append((file.name, f"cannot be read: {exc.strerror}."))
-        except (InvalidInput, ValueError) as exc:  # ValueError: not UTF-8
+            found = read_events(text_of(file, most=_MAX_BYTES))
+        except InvalidInput as exc:
             read.unreadable.append((file.name, str(exc)))
         else:
             read.events += [event for event in found if event is not None]

@@ -88,17 +88,14 @@ def scan(
 
 
 def _owners(owner: str | None, owners_file: Path | None) -> OwnerMap | None:
-    from linkwatch_pipeline.domain.errors import InvalidInput
+    from linkwatch_pipeline.adapters.named_file import read_any_text
     from linkwatch_pipeline.domain.owner_map import everything_of, parse_owner_map
 
     if owner is not None:
         return everything_of(owner)
     if owners_file is None:
         return None
-    try:
-        return parse_owner_map(owners_file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InvalidInput("owners", f"{str(owners_file)!r} is not UTF-8", "Save it as UTF-8.") from None
+    return parse_owner_map(read_any_text(owners_file))
 
 
 def found_document(found: FoundUrl) -> dict[str, object]:
