@@ -68,6 +68,7 @@ MOST_ON_A_HOST = 5  # of the links of a small play, so that no host decides how 
 PATIENCE = timedelta(minutes=5)
 PATIENCE_A_LINK = timedelta(seconds=3)  # the emulator's mapping receives one message after the other
 PATIENCE_A_LINK_OF_ONE_HOST = timedelta(seconds=10)  # rest, skew, and the mapping's round over all the other hosts
+REPEAT_AFTER = timedelta(seconds=30)  # more than the emulator's ten seconds between two looks at its schedules
 _LOOK_AGAIN_SECONDS = 0.5
 
 
@@ -98,7 +99,7 @@ class Account:
     # Whether a look of the last minute, which is the late alarm's period, found the run late; None if that look became
     # older than a minute while we looked ourselves, when the alarm may say both.
     late_lately: bool | None
-    denied: tuple[str, ...]
+    denied: tuple[str, ...]  # what a role refused its function
     packed: str
     wrong: tuple[str, ...] = field(default=())
 
@@ -161,11 +162,14 @@ class Play:
     def _close_and_tell(self) -> None:
         if self.hurried:
             self.say("ticking and telling once, as the minute's schedules would")
-            self._invoke("dispatch", {"action": "tick"})
-            self._invoke("notify", {})
+            self._hand_over("dispatch", {"action": "tick"})
+            self._until("the run is closed", self._everything_closed)
+            self._hand_over("notify", {})
         else:
             self.say("waiting for the minute's schedules to close the run and tell the owners")
         self._until("the run is closed and every notice told", self._everything_told)
+        # A check's verdict stands before its message is gone; where one stalled, the message comes once more.
+        self._until("no message is left", lambda: not self._depth(self._outputs["QueueUrl"]))
 
     def _deploy(self, world: WorldProcess) -> None:
         self.say("deploying both stacks with their one command")
@@ -231,7 +235,8 @@ class Play:
         at = self.clock.now() + timedelta(seconds=1)
         self.say("switching the schedules on; the weekly one is due in a second, the emulator looks every ten")
         given = {"ScheduleState": "ENABLED", "WeeklySchedule": f"at({at:%Y-%m-%dT%H:%M:%S})"}
-        given["WeeklyRepeatSchedule"] = f"at({at + timedelta(days=1):%Y-%m-%dT%H:%M:%S})"  # the play is over by then
+        # A schedule's call that meets another one of `dispatch` is gone here, where Amazon keeps it for its turn.
+        given["WeeklyRepeatSchedule"] = f"at({at + REPEAT_AFTER:%Y-%m-%dT%H:%M:%S})"
         # Nothing is packed anew: the code stays.
         current = self.cloud.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"][0]["Parameters"]
         (code,) = (each["ParameterValue"] for each in current if each["ParameterKey"] == "CodeKey")
@@ -244,10 +249,15 @@ class Play:
                 return False
             return run.state.is_over or not count_chains(store.chains(run.run_id)).pending
 
-    def _everything_told(self) -> bool:
+    def _everything_closed(self) -> bool:
         with self._store() as store:
-            over = all(run.state.is_over for run in store.runs())
-            return over and all(notice.status is NoticeStatus.SENT for notice in store.notices())
+            return all(run.state.is_over for run in store.runs())
+
+    def _everything_told(self) -> bool:
+        if not self._everything_closed():
+            return False
+        with self._store() as store:
+            return all(notice.status is NoticeStatus.SENT for notice in store.notices())
 
     def _account(self, seconds: float, looked_at: datetime) -> Account:
         with self._store() as store:
@@ -273,10 +283,10 @@ class Play:
                 mails=len(self._mailbox()),
                 waiting=self._depth(self._outputs["QueueUrl"]),
                 dead_letters=self._depth(self._outputs["DeadLetterQueueUrl"]),
-                metrics={name: self._metric(name) for name in ("RunLate", "CriticalFindings", "Heartbeat")},
+                metrics={name: self._metric(name, looked_at) for name in ("RunLate", "CriticalFindings", "Heartbeat")},
                 alarms=self._alarms(),
                 late_lately=None,
-                denied=self._denied(),
+                denied=tuple(self._logged("not authorized")),
                 packed=self._packed(),
             )
             found = replace(found, late_lately=self._was_late_lately(looked_at))  # after the alarms were read
@@ -296,11 +306,9 @@ class Play:
         attributes = self.cloud.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
         return sum(int(attributes[name]) for name in names)
 
-    def _metric(self, name: str) -> float:
-        """The lowest of its last minute: the schedule's own look may have come while the run was open, and late."""
-        hour = self.clock.now() - timedelta(hours=1)
-        points = sorted(self._points(name, "Minimum", hour), key=lambda point: point["Timestamp"])
-        return float(points[-1]["Minimum"]) if points else -1.0
+    def _metric(self, name: str, looked_at: datetime) -> float:
+        """The lowest since our own look: one of the schedule may have begun while the run was open, and late."""
+        return min((float(point["Minimum"]) for point in self._points(name, "Minimum", looked_at)), default=-1.0)
 
     def _was_late_lately(self, looked_at: datetime) -> bool | None:
         since, surely_since = (at - timedelta(minutes=1) for at in (looked_at, self.clock.now() + timedelta(seconds=1)))
@@ -325,12 +333,12 @@ class Play:
             alarm["AlarmName"].removeprefix(f"{STACK}-").rpartition("-")[0]: alarm["StateValue"] for alarm in alarms
         }
 
-    def _denied(self) -> tuple[str, ...]:
-        """What a role refused its function, as their logs tell."""
+    def _logged(self, words: str) -> set[str]:
+        """The lines of the functions' logs that say so."""
         logs = self.cloud.client("logs")
         groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
         events = [event for group in groups for event in logs.filter_log_events(logGroupName=group).get("events", ())]
-        return tuple({event["message"] for event in events if "not authorized" in event["message"]})
+        return {event["message"] for event in events if words in event["message"]}
 
     def _packed(self) -> str:
         """Where the code of a function came from: the emulator could import what is installed beside it."""
@@ -348,12 +356,25 @@ class Play:
             raise NotAsPromised(f"{name} failed: {told}")
         return told
 
+    def _hand_over(self, name: str, event: Mapping[str, Any]) -> None:
+        """Call it as a schedule does, which waits for no answer and is not refused.
+
+        A direct call of `dispatch`, of which one runs at a time, is refused while the minute's tick runs. That is as
+        on Amazon, but the emulator counts it among the function's errors, and takes these for every function's. A call
+        that is handed over waits for its turn, here for some seconds only; if it is lost then, the minute's schedule
+        does the same.
+        """
+        self.cloud.client("lambda").invoke(
+            FunctionName=f"{STACK}-{name}", InvocationType="Event", Payload=json.dumps(event).encode()
+        )
+
     def _until(self, what: str, holds: Callable[[], bool]) -> None:
         patience = _patience(self.links)
         pause, end = Event(), self.clock.monotonic() + patience.total_seconds()
         while not holds():
             if self.clock.monotonic() > end:
-                raise NotAsPromised(f"after {patience} it is still not so that {what}")
+                failed = sorted(self._logged("function failed"))
+                raise NotAsPromised("\n".join([f"after {patience} it is still not so that {what}", *failed]))
             pause.wait(_LOOK_AGAIN_SECONDS)
 
     @contextmanager

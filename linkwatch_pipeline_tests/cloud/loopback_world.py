@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from linkwatch_pipeline.adapters.fetch import backend
 from linkwatch_pipeline.adapters.fetch.policy import FixturePolicy
 from linkwatch_pipeline.bootstrap import App, build_app_without_home
 from linkwatch_pipeline.domain.timestamps import format_seconds
@@ -33,6 +34,10 @@ class _Patient(FixturePolicy):
     """A cold start, or a stall, on a busy machine takes longer than a fixture home waits."""
 
     deadline = timedelta(seconds=20)
+
+
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    backend.CONNECT_PATIENCE = _Patient.deadline
 
 
 @cache
