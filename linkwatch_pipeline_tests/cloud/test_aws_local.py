@@ -19,17 +19,9 @@ from linkwatch_pipeline.entrypoints.cli import main
 from linkwatch_pipeline_tests.builders import MONDAY, a_run
 from linkwatch_pipeline_tests.campaigns.handbook_weeks import HANDBOOK
 from linkwatch_pipeline_tests.cloud import aws_local
-from linkwatch_pipeline_tests.cloud.aws_local import (
-    ALARMS,
-    ROOT,
-    Account,
-    Play,
-    _wrong,
-    cloud_with_roles,
-    links_of,
-    place_of,
-    some_links,
-)
+from linkwatch_pipeline_tests.cloud.aws_account import ALARMS, Account, wrongs
+from linkwatch_pipeline_tests.cloud.aws_play import ROOT, Play, cloud_with_roles
+from linkwatch_pipeline_tests.cloud.handbook_links import links_of, place_of, some_links
 
 PAGE = ROOT / "docs" / "aws.md"
 TYPED = re.compile(r"^\$ linkwatch (.+)$", re.MULTILINE)
@@ -132,7 +124,7 @@ def test_what_leaves_nothing_to_play_is_refused_in_a_sentence(
     assert words in capsys.readouterr().err
 
 
-def test_a_play_in_which_nothing_is_broken_is_not_wrong() -> None:
+def test_a_play_in_which_nothing_is_broken_is_notwrongs() -> None:
     run = a_run(state=RunState.CLOSED, closed_at=MONDAY, totals=RunCounts(expected=1, by_end={"reachable": 1}))
     one = {"reachable": 1}
     account = Account(
@@ -141,9 +133,9 @@ def test_a_play_in_which_nothing_is_broken_is_not_wrong() -> None:
         alarms=dict.fromkeys(ALARMS, "OK"), packed="the zip", transitions=0, mails=0, waiting=0,
         dead_letters=0,
     )  # fmt: skip
-    assert list(_wrong(account, run, jobs_pending=False)) == []
+    assert list(wrongs(account, run, jobs_pending=False)) == []
     told = replace(account, notices={"sent": 1})
-    assert list(_wrong(told, run, jobs_pending=False)) == [
+    assert list(wrongs(told, run, jobs_pending=False)) == [
         "0 links are broken, each one transition, one notice, one mail"
     ]
 
