@@ -13,7 +13,6 @@ from pathlib import Path
 
 from linkwatch_pipeline.adapters.clock import SystemClock
 from linkwatch_pipeline.domain.timestamps import format_seconds
-from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline_tests.bench.cpu import cpu_per_check
 from linkwatch_pipeline_tests.bench.delivery import release_to_accepted
 from linkwatch_pipeline_tests.bench.dispatch import dispatch_time
@@ -27,6 +26,7 @@ from linkwatch_pipeline_tests.bench.start_up import functions_import_time, help_
 from linkwatch_pipeline_tests.bench.status import service_status
 from linkwatch_pipeline_tests.bench.store_calls import store_calls
 from linkwatch_pipeline_tests.bench.warehouse import warehouse
+from linkwatch_pipeline_tests.interruptible import exit_code_of
 
 BENCHES: dict[str, Callable[[Path], Iterable[Result]]] = {
     "help": lambda folder: [help_time()],
@@ -53,12 +53,7 @@ def main() -> int:
     names = parser.parse_args().names or list(BENCHES)
     if unknown := set(names) - set(BENCHES):
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
-    try:
-        with sigterm_as_interrupt():
-            return _measure(names)
-    except KeyboardInterrupt:
-        print("interrupted; what was begun is gone", file=sys.stderr)
-        return 130
+    return exit_code_of(lambda: _measure(names), if_interrupted="what was begun is gone")
 
 
 def _measure(names: list[str]) -> int:

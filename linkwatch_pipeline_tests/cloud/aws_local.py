@@ -19,10 +19,10 @@ from pathlib import Path
 from threading import Event
 
 from linkwatch_pipeline.domain.errors import InvalidInput
-from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline_tests.cloud.aws_account import Account
 from linkwatch_pipeline_tests.cloud.aws_play import NotAsPromised, Play, cloud_with_roles, made
 from linkwatch_pipeline_tests.cloud.handbook_links import EXCERPT, links_of, some_links
+from linkwatch_pipeline_tests.interruptible import exit_code_of
 from linkwatch_pipeline_tests.whole_numbers import whole_number
 
 
@@ -50,17 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--keep", action="store_true", help="leave it up at the end, to type at, until Ctrl-C")
     given = parser.parse_args(arguments)
-    try:
-        with sigterm_as_interrupt():
+
+    def work() -> int:
+        try:
             links = links_of(given.handbook) if given.links is None else some_links(given.links)
-            if not links:
-                parser.error(f"argument --handbook: no link was found in {given.handbook}")
-            return _play_and_tell(links, given.handbook if given.links is None else None, keep=given.keep)
-    except InvalidInput as refused:
-        parser.error(f"argument --handbook: {refused.problem}. {refused.mend}")
-    except KeyboardInterrupt:
-        print("interrupted; the emulator and what it started have ended", file=sys.stderr)
-        return 130
+        except InvalidInput as refused:
+            parser.error(f"argument --handbook: {refused.problem}. {refused.mend}")
+        if not links:
+            parser.error(f"argument --handbook: no link was found in {given.handbook}")
+        return _play_and_tell(links, given.handbook if given.links is None else None, keep=given.keep)
+
+    return exit_code_of(work, if_interrupted="the emulator and what it started have ended")
 
 
 def _play_and_tell(links: list[str], handbook: Path | None, *, keep: bool) -> int:

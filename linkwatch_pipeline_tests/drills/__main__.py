@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 
 from linkwatch_pipeline.adapters.clock import SystemClock
-from linkwatch_pipeline.entrypoints.cli.interrupts import sigterm_as_interrupt
 from linkwatch_pipeline_tests.drills import crash, mail, silence
 from linkwatch_pipeline_tests.drills.account import Account, Drill
+from linkwatch_pipeline_tests.interruptible import exit_code_of
 
 DRILLS = (
     Drill("smtp-down", "The mail server is down for a day, then back", mail.smtp_down_for_a_day),
@@ -38,12 +38,7 @@ def main() -> int:
     wanted = parser.parse_args().names
     if unknown := set(wanted) - {drill.name for drill in DRILLS}:
         parser.error(f"there is no drill {', '.join(sorted(unknown))}")
-    try:
-        with sigterm_as_interrupt():
-            return _play_all(wanted)
-    except KeyboardInterrupt:
-        print("interrupted; what the drill had begun is gone", file=sys.stderr)
-        return 130
+    return exit_code_of(lambda: _play_all(wanted), if_interrupted="what the drill had begun is gone")
 
 
 def _play_all(wanted: list[str]) -> int:
